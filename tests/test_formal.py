@@ -127,6 +127,18 @@ STRONGER = [
     ),
     ("Gaussian", "<= rho) ->", "<= 2 * rho) ->", "thm_discrete_gaussian"),
     ("Rejection", "-> 0 < share <= 1", "-> 0 < share < / 2", "lem_discrete_gaussian_rejection"),
+    (
+        "Rhos", "(forall c x, sum beta (trees c x) <= rho)", "(forall c x k, In k (trees c x) -> beta k <= rho)",
+        "thm_forest_delta",
+    ),
+    (  # a query of all trees at the rho of one place of a record
+        "Rhos", "(v <> [] \\/ forall D D', q D = q D') /\\ forall o, sound_rho",
+        "(True \\/ forall D D', q D = q D') /\\ forall o, sound_rho", "forest_sees_one",
+    ),
+    (  # a record that is replaced at the price of one that comes
+        "Rhos", "share_sums (2 * rate * (INR", "share_sums (rate * (INR", "thm_forest_delta_sums",
+    ),
+    ("Rhos", "sqrt (8 * b) / Rmax R' (2 * R)", "sqrt (8 * b) / R", "thm_forest_delta_selections"),
     (  # a selection at the rho of a smaller range
         "Drawn", "rate * eta * (rate * eta) / 8 <= rho", "rate * eta * (rate * eta) / 9 <= rho", "selected_conc",
     ),

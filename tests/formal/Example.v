@@ -121,3 +121,50 @@ Proof.
     + costs.
   - exists stump_ledger. split; [assumption|]. split; [exact (stump_of_file o1 o2 o3 t)|]. costs.
 Qed.
+
+(** * The stump with a delta: each answer at half of a rho of 1, by the exponential mechanism and Gaussian noise. *)
+From DPForest Require Import Concentrated Gaussian Drawn Rhos.
+Definition of_class : list (record -> nat) := map (fun c x => if Nat.eqb (class x) c then 1%nat else 0%nat) (seq 0 2).
+Definition choose_of_rho (D : list record) : dist answer :=
+  bind (exponential 0%nat [1%nat] (sqrt (8 * / 2) / Rmax 4 (2 * 2)) (score 2 class 2 code) D) (fun r => ret (Chosen r)).
+Definition count_of_rho (D : list record) : dist answer :=
+  bind (with_gaussians (repeat quarter 2) (share_sums of_class D)) (fun cs => ret (Counted cs)).
+Definition stump_of_rho : tree (X := record) (O := answer) :=
+  Path.Query [0%nat] choose_of_rho (/ 8) (/ 2) (fun chosen =>
+  Path.Split [0%nat] (code (match chosen with Chosen r => r | _ => 0%nat end))
+  (Path.Query [0%nat; 0%nat] count_of_rho (/ 4) (/ 2) (fun _ =>
+  Path.Query [1%nat; 0%nat] count_of_rho (/ 4) (/ 2) (fun _ => Path.Stop)))).
+
+Theorem thm_forest_delta_of_a_stump (coin : dist nat) :
+  concentrated replace_one 1 (grow_forest coin own_tree stump_of_rho).
+Proof.
+  assert (HC : concentrated add_remove (/ 8) choose_of_rho /\ concentrated replace_one (/ 2) choose_of_rho).
+  { destruct (thm_gini_range 2 2 class code class_small code_small) as [H1 H2].
+    destruct (thm_forest_delta_selections (score 2 class 2 code) 2 4 (/ 2) ltac:(lra) ltac:(lra) ltac:(lra) H1 H2)
+      as (_ & H3 & H4). cbv zeta in H3, H4. replace (/ 2 / 4) with (/ 8) in H3 by field.
+    assert (Hr : 0 <= sqrt (8 * / 2) / Rmax 4 (2 * 2)).
+    { apply Rmult_le_pos; [apply sqrt_pos|]. left. apply Rinv_0_lt_compat. pose proof (Rmax_l 4 (2 * 2)). lra. }
+    exact (drawn_at_conc _ _ _ (Selected 0%nat [1%nat] _ _ (fun r => ret (Chosen r)) _ _ Hr H3 H4)). }
+  assert (HN : concentrated add_remove (/ 4) count_of_rho /\ concentrated replace_one (/ 2) count_of_rho).
+  { destruct (thm_forest_delta_sums of_class 1 quarter) as [H1 H2].
+    - intros x. pose proof (class_small x). unfold of_class. simpl. destruct (class x) as [|[|]]; simpl; lia.
+    - apply drawn_at_conc. apply (Noisy (repeat quarter 2) (share_sums of_class) (fun cs => ret (Counted cs))).
+      + replace (/ 4) with (quarter * (INR 1 * INR 1)) by (simpl INR; unfold quarter; simpl pos; lra). exact H1.
+      + replace (/ 2) with (2 * quarter * (INR 1 * INR 1)) by (simpl INR; unfold quarter; simpl pos; lra). exact H2. }
+  apply (thm_forest_delta coin own_tree ReplaceOne stump_of_rho (fun _ => 1) 1).
+  - cbn [sound_rho stump_of_rho]. destruct HC as [C1 C2], HN as [N1 N2].
+    do 2 (split; [lra|]). do 2 (split; [assumption|]). split; [now left|]. intros _.
+    do 2 (split; [lra|]). do 2 (split; [assumption|]). split; [now left|]. intros _.
+    do 2 (split; [lra|]). do 2 (split; [assumption|]). split; [now left|]. intros _. exact I.
+  - intros c x. constructor; [easy|constructor].
+  - intros k u t. assert (P1 : price ReplaceOne (/ 8) (/ 2) = / 2) by (simpl; unfold Rmax; destruct (Rle_dec _ _); lra).
+    assert (P2 : price ReplaceOne (/ 4) (/ 2) = / 2) by (simpl; unfold Rmax; destruct (Rle_dec _ _); lra).
+    destruct t as [|o t]; [simpl; lra|]. cbn [stump_of_rho path_cost]. rewrite P1.
+    assert (Hone : (if above [0%nat; 0%nat] (u ++ [k]) then / 2 else 0) +
+      (if above [1%nat; 0%nat] (u ++ [k]) then / 2 else 0) <= / 2).
+    { destruct (above [0%nat; 0%nat] (u ++ [k])) eqn:A, (above [1%nat; 0%nat] (u ++ [k])) eqn:B; try lra.
+      destruct (above_comparable _ _ _ A B) as [H|H]; discriminate. }
+    destruct t as [|o1 [|o2 t]]; cbn [path_cost]; rewrite ?P2;
+      destruct (above [0%nat] (u ++ [k])), (above [0%nat; 0%nat] (u ++ [k])), (above [1%nat; 0%nat] (u ++ [k])); lra.
+  - intros c x. simpl. lra.
+Qed.

@@ -101,17 +101,17 @@ Implicit Types g : tree (X := nat * X) (O := O).
 (** Each query keeps its two rhos; one that is asked of no tree looks at nothing. *)
 Fixpoint sound_rho g : Prop :=
   match g with
-  | Path.Stop => True
-  | Path.Query v q alpha rho next => 0 <= alpha /\ 0 <= rho /\ concentrated add_remove alpha q /\
+  | Stop => True
+  | Query v q alpha rho next => 0 <= alpha /\ 0 <= rho /\ concentrated add_remove alpha q /\
       concentrated replace_one rho q /\ (v <> [] \/ forall D D', q D = q D') /\ forall o, sound_rho (next o)
-  | Path.Split _ _ next => sound_rho next
+  | Split _ _ next => sound_rho next
   end.
 (** The same charges, of queries that look at nothing. *)
 Fixpoint blind g : tree (X := nat * X) (O := O) :=
   match g with
-  | Path.Stop => Path.Stop
-  | Path.Query v q alpha rho next => Path.Query v (fun _ => q []) alpha rho (fun o => blind (next o))
-  | Path.Split v turn next => Path.Split v turn (blind next)
+  | Stop => Stop
+  | Query v q alpha rho next => Query v (fun _ => q []) alpha rho (fun o => blind (next o))
+  | Split v turn next => Split v turn (blind next)
   end.
 Lemma blind_sound g : sound_rho g -> sound (blind g).
 Proof.

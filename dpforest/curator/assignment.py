@@ -14,7 +14,7 @@ __all__ = ["Sharing"]
 
 
 class Sharing(Base):
-    """The ways in which records are shared among trees, or weighed."""
+    """The ways in which records are assigned to trees, or weighed."""
 
     @claim("thm-assignment", "thm-keyed-assignment", "cex-position-hash")
     def assign(self, n_trees: int) -> None:
@@ -123,7 +123,7 @@ class Sharing(Base):
 
     @claim("lem-calibrated-weights")
     def add_scores(self, forest: Forest, values: np.ndarray) -> None:
-        """Let each record hear what released trees say of it: for choices of tables and queries of cells.
+        """Add what released trees say of each record to its scores: for choices of tables and queries of cells.
 
         Parameters
         ----------
@@ -146,6 +146,6 @@ class Sharing(Base):
         Parameters
         ----------
         tree, said : Forest and ndarray of float64, shape (n_nodes, 2), or None
-            The newest released tree, and what its nodes say: it is added to what records have heard.
+            The newest released tree, and what its nodes say: it is added to the scores of each record.
         """
         self._records.join_round(tree, said)

@@ -45,7 +45,7 @@ class InMemoryRecords:
         What tells the records apart; None for their places in the table.
     """
 
-    cells = 1 << 22  # 32 MB of int64
+    cells = 1 << 22  # whole numbers in one answer: 32 MB of int64
 
     def __init__(
         self,

@@ -66,7 +66,7 @@ def count_noise(budget: float, ledger: Ledger, cost: float | None = None) -> flo
 
 
 def at_least(parts: np.ndarray, noise: float) -> float:
-    """A first look's number of records, from its noisy parts (standard deviation ``noise``): less one of their sum.
+    """A cautious number of records, from noisy parts of standard deviation ``noise``: their sum less one of its own.
 
     Where the noise drowns the number, the rule had better take the records for few.
     """

@@ -267,8 +267,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
 
     def _rests_on(self, ledger: Ledger, chance: Seeded | Secure, key: str | None, limit: int | None) -> tuple[str, ...]:
         """What the proof of this fit takes for granted beyond the bits."""
-        # a tree is chosen by what a record brings along, for which any function will do: its key, or its place where no
-        # record is added or removed; else, and for copies, the function must be random (thm-keyed-assignment)
+        # which tree a record goes to may be any function of the record's own key, or of its place where no record is
+        # added or removed; else, and for copies, the proof needs a random function (thm-keyed-assignment)
         places_stay = self.relation != ADD_REMOVE and limit is None
         random = "poisson-bootstrap" in ledger.kinds or (key is None and not places_stay)
         hashed = ("SipHash",) if chance.hashes and random else ()

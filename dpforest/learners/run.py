@@ -232,7 +232,7 @@ class Run:
     def weigh_records(
         self, tree: Forest | None, said: np.ndarray | None, rule: str, class_weights: np.ndarray | None = None
     ) -> None:
-        """Let each record count for what its own class makes of what the released trees say of it: for 1 at most.
+        """Weigh each record, at most 1, by the margin of its own class in the scores that the released trees give it.
 
         Parameters
         ----------
@@ -333,7 +333,7 @@ class Run:
         return self.curator.unit
 
     def add_scores(self, tree: Forest) -> None:
-        """Let each record hear the votes of a released tree, for the next questions about crossed tables."""
+        """Add the votes of a released tree to each record's scores, for the next questions about crossed tables."""
         self.curator.add_scores(tree, tree.values / SCALE)
 
     def choose_table(self, candidates: TableCandidates, epsilon: float, how: Selection) -> tuple[int, int]:
@@ -392,12 +392,12 @@ class Run:
         """Begin rounds of which each record pays its own part, and charge for all of them to the ``root`` of a tree."""
         self.curator.open_filter(limits, root.scopes)
 
-    def join_round(self, heard: Forest | None) -> None:
+    def join_round(self, newest: Forest | None) -> None:
         """Let each record join the next round of the filter if it can pay, and pay.
 
-        ``heard`` is the newest released tree, whose votes are added to what records have heard.
+        ``newest`` is the last released tree, whose votes are added to the scores of each record.
         """
-        self.curator.join_round(heard, None if heard is None else heard.values / SCALE)
+        self.curator.join_round(newest, None if newest is None else newest.values / SCALE)
 
     def sum_filtered(self, root: Frontier, crossing: Crossings) -> np.ndarray:
         """Noisy sums of gradients and Hessians over the records that joined, in steps of ``1 / FINEST``: (n_cells, 2).

@@ -163,11 +163,11 @@ class SBDTClassifier(GaussianBoostedClassifier):
         """
         n_features = len(run.sizes)
         tables = FeatureTables(run)
-        heard = tables.move(0, np.full(run.sizes[0], whole_votes(np.array(start)))) if start else None
+        newest = tables.move(0, np.full(run.sizes[0], whole_votes(np.array(start)))) if start else None
         run.open_filter(tables.roots[[0]], limits)
         for number in range(limits.n_rounds):
             feature = number % n_features
-            run.join_round(heard)
+            run.join_round(newest)
             if stops and number >= limits.rounds and not run.peek_joined(STOP):
                 break
             leaf_of = random_leaves(int(run.sizes[feature]), bool(run.ordered[feature]), self.max_depth, run.chance)
@@ -175,7 +175,7 @@ class SBDTClassifier(GaussianBoostedClassifier):
             gradients, hessians = sums.T
             steps = np.clip(gradients / (np.maximum(hessians, 0) + self.reg_lambda), -self.max_step, self.max_step)
             moved = whole_votes(self.learning_rate * np.where(hessians < 0, 0.0, steps))[leaf_of]
-            heard = tables.move(feature, moved)
+            newest = tables.move(feature, moved)
         tables.set_leaf_values()
         return boosted(run, "softmax")
 

@@ -205,4 +205,4 @@ clean: ## remove what was built, but not the environment
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: help book book-sphinx test check env opendp spark lock serve pdf bench scale times lint format store render record recheck audit \
-  audit-peers audit-noisy-max compare-peers peers rekey slow test-elsewhere claims pictures mathjax formal dist lists paper paper-out mutate clean
+  audit-peers audit-noisy-max compare-peers peers rekey slow test-all test-elsewhere claims pictures mathjax formal dist lists paper paper-out mutate clean

@@ -41,6 +41,8 @@ def measured(report: Path) -> list[str]:
     """The slow ones of a junit report."""
     times: dict[str, list[float]] = defaultdict(list)
     for case in ElementTree.parse(report).getroot().iter("testcase"):
+        if (file := case.get("classname", "")).endswith(".ipynb"):
+            times[file.rpartition("/")[2]].append(float(case.get("time", 0)))
         module, _, inside = case.get("classname", "").removeprefix("tests.").partition(".")
         if module.startswith("test_"):
             parts = [f"{module}.py", *inside.split("."), case.get("name", "")]
@@ -49,8 +51,8 @@ def measured(report: Path) -> list[str]:
 
 
 def functions() -> set[str]:
-    """All test functions there are."""
-    found = set()
+    """All test functions there are, and all notebooks."""
+    found = {path.name for path in (TESTS.parent / "notebooks").glob("*.ipynb")}
     for path in TESTS.glob("test_*.py"):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):

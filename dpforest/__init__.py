@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpforest import budgets, datasets, evaluation, inspect, mechanisms, scores
     from dpforest.flagship import PrivateBoostingClassifier, PrivateBoostingRegressor
     from dpforest.models.release import ReleasedForest, load
+    from dpforest.papers.aim import AIMClassifier
     from dpforest.papers.diff_lr import DiffLRRegressor
     from dpforest.papers.diffgen import DiffGenClassifier
     from dpforest.papers.diffp_c45 import DiffPC45Classifier

@@ -27,6 +27,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "diprime": ("DiPriMeClassifier", "DiPriMeRegressor"),
     "dp_tr": ("DPTRClassifier",),
     "s_bdt": ("SBDTClassifier",),
+    "aim": ("AIMClassifier",),
 }
 
 #: Where a key has a room of its own; the learners of the others are in ``papers.KEY``.

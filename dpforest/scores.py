@@ -30,6 +30,7 @@ from dpforest.schema import TARGET_LEVELS
 
 __all__ = [
     "CLASSIFICATION",
+    "GRAIN",
     "REGRESSION",
     "Score",
     "absolute_pearson",
@@ -43,6 +44,7 @@ __all__ = [
     "majority",
     "mass_gap",
     "mean",
+    "misfit",
     "moment_balance",
     "normalised_gini",
     "pearson",
@@ -51,6 +53,9 @@ __all__ = [
     "variance",
     "weighted_variance",
 ]
+
+#: Steps of a count in which a model of a table is told, see :func:`misfit`.
+GRAIN = 1 << 10
 
 Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)
 
@@ -660,6 +665,43 @@ def soft_gap(threshold: int) -> Score:
         ("lem-soft-gap",),
         f"How far two classes are apart in each child, as far as that exceeds {threshold}; summed.",
         _exact=lambda counts: fixed(exceeding(counts)),
+    )
+
+
+def misfit(modelled: np.ndarray, weight: int = 1, heaviest: int = 1, noise: int = 0) -> Score:
+    """How far a table of counts is from a public model of it, in the L1 norm, less what noise would make of it.
+
+    Parameters
+    ----------
+    modelled : ndarray of int64, shape (children, classes)
+        What the model says of each cell, in steps of ``1 / GRAIN``.
+    weight, heaviest : int
+        Public weight of the table, and the largest of any candidate; from 1 on.
+    noise : int
+        Public; in the same steps.
+
+    Returns
+    -------
+    Score
+        On counts (..., children, classes): ``weight / heaviest (sum(|count - modelled|) - noise)``.  Not monotone;
+        Δ = 1 and R = 2 under add-remove, 2 and 4 under replace-one, whatever the models, the weights and the noise
+        (:prf:ref:`lem-misfit`).  :meth:`Score.exact` is in steps of ``1 / (GRAIN heaviest)``.
+    """
+    if not 1 <= weight <= heaviest:
+        raise ValueError(f"a weight must be from 1 to the largest, {shown(heaviest)}, not {shown(weight)}")
+
+    def steps(counts: np.ndarray) -> np.ndarray:
+        return weight * (np.abs(counts * GRAIN - modelled).sum(axis=(-2, -1)) - noise)
+
+    return Score(
+        "misfit",
+        lambda counts: steps(counts) / (GRAIN * heaviest),
+        lambda n: (1.0, 2.0),
+        lambda n: (2.0, 4.0),
+        False,
+        ("lem-misfit",),
+        "How far a table of counts is from a public model of it, in the L1 norm, less what noise would make of it.",
+        _exact=lambda counts: fixed(steps(counts)),
     )
 
 

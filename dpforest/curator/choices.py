@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from dpforest import mechanisms, scores
-from dpforest.arithmetic.fixed import STEPS, below_best, fixed
+from dpforest.arithmetic.fixed import FARTHEST, STEPS, below_best, fixed
 from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.base import Base
 from dpforest.curator.known import Split
-from dpforest.curator.queries import CandidateCounts, ClassCounts, CrossSums, Histograms
+from dpforest.curator.queries import CandidateCounts, ClassCounts, CrossSums, Histograms, TableClasses
 from dpforest.curator.selections import (
     STOP,
     BinaryCandidates,
@@ -23,12 +23,14 @@ from dpforest.curator.selections import (
     DivisionCandidates,
     FeatureCandidates,
     LabelCandidates,
+    MarginalCandidates,
     Selection,
     TableCandidates,
 )
 from dpforest.curator.weights import FINE, FINEST
 from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
+from dpforest.scores import GRAIN
 
 __all__ = ["CALIBRATIONS", "Choices"]
 
@@ -99,8 +101,10 @@ class Choices(Base):
             case TableCandidates():
                 return self._of_tables(candidates, score, rate, how)
             case LabelCandidates():
-                return self._of_labels(candidates, score, rate, how)
-        raise TypeError(f"no selection scores {shown(candidates)}: nothing is chosen")
+                return self._of_labels(asked, score, rate, how)
+            case MarginalCandidates():
+                return self._of_marginals(asked, rate, how)
+        raise TypeError(f"no selection scores {shown(asked)}: nothing is chosen")
 
     @claim("lem-stop-candidate")
     def _of_features(
@@ -218,6 +222,20 @@ class Choices(Base):
                 gaps[:, place] = score.exact(sums[:, first:last].reshape(len(gaps), -1, 2))[0]
         gap = (gaps - gaps.max()).astype(float).reshape(1, -1)
         return self._drawn(gap, rate, how.mechanism, 2 * FINEST if candidates.together else FINE)
+
+    @claim("lem-misfit")
+    def _of_marginals(self, asked: MarginalCandidates, rate: np.ndarray, how: Selection) -> np.ndarray:
+        """A record is in one cell of each table, so it moves the score of each by its weight at most."""
+        scored, found = asked.scored, np.empty(len(asked.crossings), dtype=np.int64)
+        for part in self._parts(len(found), int(asked.crossings.n_cells.max()) * self.n_classes):
+            some = asked.crossings[part]
+            counts = self._exact(TableClasses(some))
+            for place, (first, last) in enumerate(pairwise(some.starts.tolist()), part.start):
+                table = counts[first:last]
+                mine = table if asked.by_class[place] else table.sum(axis=1, keepdims=True)
+                found[place] = scored[place].exact(mine)[0]
+        behind = np.maximum(found - found.max(), -FARTHEST).astype(float)[None]
+        return self._drawn(behind, rate, how.mechanism, GRAIN * max(asked.weights))
 
     @claim("thm-majority")
     def _of_labels(

@@ -54,6 +54,8 @@ __all__ = [
     "Query",
     "RecordCounts",
     "ResidualCounts",
+    "TableClasses",
+    "TableCounts",
     "TargetSums",
     "WeightedError",
     "WholeQuery",
@@ -383,6 +385,29 @@ class CellResiduals(Measured):
 
 
 @dataclass(frozen=True, eq=False)
+@claim("lem-misfit")
+class TableCounts(Measured):
+    """Class counts in each cell of one table, a single row: (1, n_cells, n_classes), or (1, n_cells, 1) of records.
+
+    A marginal, and so a histogram: a record is in one cell of a table, so the L1 sensitivity is 1 under add-remove, and
+    2 under replace-one (:prf:ref:`thm-geometric`, :prf:ref:`lem-misfit`).
+    """
+
+    crossing: Crossings
+    by_class: bool = True
+    label, step = "count the cells of a table", 1
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 2.0
+
+    def __post_init__(self) -> None:
+        if len(self.crossing) != 1:
+            raise ValueError(f"a marginal is one table, not {len(self.crossing)}: a record is in a cell of each")
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        counts = TableClasses(self.crossing).exact(records)
+        return (counts if self.by_class else counts.sum(axis=1, keepdims=True))[None]
+
+
+@dataclass(frozen=True, eq=False)
 class GroupHessians(Measured):
     """Sum of the Hessians of the log loss in each group of a feature's codes, of two classes: (1, n_groups).
 
@@ -565,6 +590,22 @@ class CrossSums(Query):
         one = np.zeros(len(records.labels), dtype=np.uint8)
         found = counting.cross_sums(codes, one, weights, np.array([1, 0]), self.crossings, **how)
         return np.stack([found[0, :, 0], found[1, :, 1]], axis=1)[None]
+
+
+@dataclass(frozen=True, eq=False)
+class TableClasses(Query):
+    """Class counts in each cell of each table: (n_cells, n_classes).  The cells of a table follow those before it."""
+
+    crossings: Crossings
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        if records.assignment is not None or records.weighted is not None:
+            raise ValueError("marginals are counted where all records count alike, and are read together")
+        classes = np.arange(records.n_classes)
+        ones = np.ones((len(classes), len(records.labels)), dtype=np.int32)
+        how = {"n_jobs": records.n_jobs}
+        sums = counting.cross_sums(records.codes, records.labels, ones, classes, self.crossings, **how)
+        return np.ascontiguousarray(sums[:, :, 1].T)
 
 
 @dataclass(frozen=True, eq=False)

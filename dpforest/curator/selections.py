@@ -21,6 +21,7 @@ __all__ = [
     "DivisionCandidates",
     "FeatureCandidates",
     "LabelCandidates",
+    "MarginalCandidates",
     "Selection",
     "TableCandidates",
 ]
@@ -198,3 +199,39 @@ class TableCandidates(Candidates):
 
     def scored_by(self, how: Selection) -> tuple[scores.Score, float]:
         return scores.soft_gap(self.threshold), np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalCandidates(Candidates):
+    """Marginals, of which the choice is the place of one that a public model gets wrong; *stop* is no candidate.
+
+    The score is :func:`dpforest.scores.misfit`.
+
+    Attributes
+    ----------
+    crossings : Crossings
+        The table of each candidate, at least one.
+    by_class : ndarray of bool, shape (n_tables,)
+        Whether the class is an attribute of the marginal, too.
+    modelled : tuple of ndarray of int64, each of shape (n_cells, n_classes), or (n_cells, 1) without the class
+        What the model says of each table, in steps of ``1 / GRAIN``.
+    weights, noise : tuple of int
+        Of each candidate, from 1 on, and what is subtracted from its distance, in the same steps.
+    """
+
+    crossings: Crossings
+    by_class: np.ndarray
+    modelled: tuple[np.ndarray, ...]
+    weights: tuple[int, ...]
+    noise: tuple[int, ...]
+    label = "choose a marginal"
+
+    @property
+    def scored(self) -> list[scores.Score]:
+        """The score of each candidate."""
+        heaviest = max(self.weights)
+        each = zip(self.modelled, self.weights, self.noise, strict=True)
+        return [scores.misfit(modelled, weight, heaviest, noise) for modelled, weight, noise in each]
+
+    def scored_by(self, how: Selection) -> tuple[scores.Score, float]:
+        return self.scored[0], np.inf

@@ -32,6 +32,7 @@ from dpforest.curator.queries import (
     Moments,
     RecordCounts,
     ResidualCounts,
+    TableCounts,
     TargetSums,
     WeightedError,
     WideResiduals,
@@ -43,6 +44,7 @@ from dpforest.curator.selections import (
     DivisionCandidates,
     FeatureCandidates,
     LabelCandidates,
+    MarginalCandidates,
     TableCandidates,
 )
 from dpforest.design import Design, Weights
@@ -341,6 +343,15 @@ class Run:
         [choice] = self.curator.choose(candidates, self.frontier.scopes, epsilon, how)
         side, table = divmod(int(choice), len(candidates.crossings))
         return table, side
+
+    def choose_marginal(self, candidates: MarginalCandidates, budget: float, how: Selection) -> int:
+        """The place of the one marginal that the frontier, a root, chooses."""
+        [choice] = self.curator.choose(candidates, self.frontier.scopes, budget, how)
+        return int(choice)
+
+    def count_table(self, crossing: Crossings, budget: float, by_class: bool = True) -> np.ndarray:
+        """Noisy class counts in each cell of a table, or its records: (n_cells, n_classes or 1), charged to a root."""
+        return self.curator.noisy(TableCounts(crossing, by_class), self.frontier.scopes, budget)[0]
 
     def count_crossing(self, crossing: Crossings, side: float, leaves: Frontier, epsilon: float) -> np.ndarray:
         """Noisy weights of both sides in each cell, a leaf of the tree that grows, in steps of ``1 / FINE``.

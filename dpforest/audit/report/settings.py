@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpforest.flagship import PrivateBoostingClassifier, PrivateBoostingRegressor
 from dpforest.learners.base import PrivateEstimator
+from dpforest.papers.aim import AIMClassifier
 from dpforest.papers.diff_lr import DiffLRRegressor
 from dpforest.papers.diffgen import DiffGenClassifier
 from dpforest.papers.diffp_c45 import DiffPC45Classifier
@@ -60,6 +61,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     DiPriMeRegressor,
     DPTRClassifier,
     SBDTClassifier,
+    AIMClassifier,
     # end of learners
 )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpforest.arithmetic import exp
+from dpforest.arithmetic import exp, log
 from dpforest.chance import Chance
 
 __all__ = ["Attributes", "MarkovField", "Measured", "eliminated", "n_cells"]
@@ -20,6 +20,7 @@ Attributes = tuple[int, ...]  # of a table, ascending
 
 _STEP, _LONGER, _SHORTER = 2.0, 1.2, 0.5  # of the descent: the first one, and what follows a good or a bad one
 _ROUNDING = 1e-12
+_FAR = 30.0  # how far a potential may be behind the largest of its table
 _FINE = 1 << 53  # of a uniform draw
 
 
@@ -124,7 +125,7 @@ class MarkovField:
             if not slopes:
                 break
             before = {of: self.potentials[of] for of in slopes}
-            self.potentials.update({of: before[of] - rate * slope for of, slope in slopes.items()})
+            self.potentials.update({of: _capped(before[of] - rate * slope) for of, slope in slopes.items()})
             self._believe()
             new_gaps, new_loss = self._gaps()
             gain = sum(float((slope * (gaps[of] - new_gaps[of])).sum()) for of, slope in slopes.items())
@@ -192,21 +193,18 @@ class MarkovField:
         logs = {a: np.zeros([self.sizes[b] for b in clique]) for a, clique in self._cliques.items()}
         for of, potential in self.potentials.items():
             logs[self._home[of]] += _spread(potential, of, self._cliques[self._home[of]])
-        tables = {a: exp(table - table.max()) for a, table in logs.items()}
         sent = {}
-        for a, parent in self._parent.items():  # what is largest in a message is 1, so that products do not vanish
-            message = _summed(tables[a], self._cliques[a], self._rest[a])
-            sent[a] = message / message.max()
-            tables[parent] *= _spread(sent[a], self._rest[a], self._cliques[parent])
-            tables[parent] /= tables[parent].max()
+        for a, parent in self._parent.items():
+            sent[a] = _log_summed(logs[a], self._cliques[a], self._rest[a])
+            logs[parent] += _spread(sent[a], self._rest[a], self._cliques[parent])
         self._beliefs: dict[int, tuple[Attributes, np.ndarray]] = {}
         for a, clique in reversed(self._cliques.items()):
             if a in self._parent:
-                known = _summed(tables[self._parent[a]], self._cliques[self._parent[a]], self._rest[a])
-                ratio = np.divide(known, sent[a], out=np.zeros_like(known), where=sent[a] > 0)
-                tables[a] *= _spread(ratio, self._rest[a], clique)
-            tables[a] /= tables[a].sum()
-            self._beliefs[a] = clique, tables[a]
+                parent = self._parent[a]
+                known = _log_summed(logs[parent], self._cliques[parent], self._rest[a])
+                logs[a] += _spread(known - sent[a], self._rest[a], clique)
+            shares = exp(logs[a] - logs[a].max())
+            self._beliefs[a] = clique, shares / shares.sum()
 
     def _given(self, a: int) -> np.ndarray:
         """The law of an attribute given the others of its clique, in the shape of the clique."""
@@ -224,6 +222,10 @@ class MarkovField:
         return gaps, sum(float((gap * gap / self._known[of].variances).sum()) / 2 for of, gap in gaps.items())
 
 
+def _capped(potential: np.ndarray) -> np.ndarray:
+    return np.maximum(potential - potential.max(), -_FAR)
+
+
 def _spread(table: np.ndarray, of: Attributes, into: Attributes) -> np.ndarray:
     """The table in the shape of one of more attributes, over which it says the same."""
     sizes = dict(zip(of, table.shape, strict=True))
@@ -233,3 +235,9 @@ def _spread(table: np.ndarray, of: Attributes, into: Attributes) -> np.ndarray:
 def _summed(table: np.ndarray, of: Attributes, left: Attributes) -> np.ndarray:
     """The table summed over all but these attributes."""
     return table.sum(axis=tuple(place for place, a in enumerate(of) if a not in left))
+
+
+def _log_summed(table: np.ndarray, of: Attributes, left: Attributes) -> np.ndarray:
+    """The logarithm of the sum of the exponentials over all but these attributes."""
+    top = table.max(axis=tuple(place for place, a in enumerate(of) if a not in left), keepdims=True)
+    return log(_summed(exp(table - top), of, left)) + top.reshape(_summed(top, of, left).shape)

@@ -171,7 +171,7 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
     def _model(
         self, run: Run, measure: float, choose: float, to_the_letter: bool = False
     ) -> tuple[MarkovField, list[np.ndarray]]:
-        """The field, and the groups of codes; measuring and choosing cost ``measure`` and ``choose`` times their share."""
+        """The field, and the groups of codes; to measure and to choose costs so many times its share of the budget."""
         run.start_forest(1)
         used, n_classes = np.flatnonzero(run.sizes > 1), run.schema.n_classes
         label = len(used)

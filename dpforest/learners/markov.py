@@ -39,15 +39,17 @@ def eliminated(sizes: Sequence[int], marginals: Iterable[Attributes]) -> list[tu
     for of in marginals:
         for a in of:
             near[a].update(of)
-    found = []
+    cells, found = {a: n_cells(sizes, clique) for a, clique in near.items()}, []
     while near:
-        taken = min(near, key=lambda a: (n_cells(sizes, near[a]), a))
+        _, taken = min((number, a) for a, number in cells.items())
         clique = near.pop(taken)
+        del cells[taken]
         found.append((taken, tuple(sorted(clique))))
         clique.discard(taken)
         for a in clique:
             near[a] |= clique
             near[a].discard(taken)
+            cells[a] = n_cells(sizes, near[a])
     return found
 
 

@@ -288,7 +288,8 @@ def synthetic_rows(
     Returns
     -------
     X : dict of str to ndarray
-        The columns of the schema.  A number is drawn uniformly from its bin; what is missing is NaN or None.
+        The columns of the schema.  A number is drawn uniformly from the bins that the law does not tell apart; what is
+        missing is NaN or None.
     y : ndarray
         Labels.
     """
@@ -304,7 +305,10 @@ def synthetic_rows(
     for of, votes in tables:
         potentials[of] = potentials.get(of, 0) + votes[np.ix_(*(firsts[a] for a in of))]
     drawn = MarkovField.of([len(first) for first in firsts], potentials).sample(n_rows, chance)
-    codes = [_one_of(group, mine, chance) for group, mine in zip(groups, drawn, strict=True)]
+    codes = [
+        _one_of(group, mine, _widths(schema, place, model.n_bins_, len(group)), chance)
+        for place, (group, mine) in enumerate(zip(groups, drawn, strict=True))
+    ]
     columns = {
         name: _values(schema, name, model.n_bins_, mine, chance)
         for name, mine in zip(schema.columns, codes, strict=False)
@@ -328,12 +332,21 @@ def _alike(tables: Sequence[tuple[Attributes, np.ndarray]], feature: int, size: 
     return np.unique(np.hstack([np.zeros((size, 1)), *said]), axis=0, return_inverse=True)[1].ravel()
 
 
-def _one_of(group: np.ndarray, drawn: np.ndarray, chance: Chance) -> np.ndarray:
-    """A code of each group that was drawn, any as likely."""
+def _widths(schema: Schema, place: int, n_bins: int, size: int) -> np.ndarray:
+    """How wide the bins of a numeric column are; all codes of another one, or the classes, count alike."""
+    widths = np.ones(size)
+    if place < schema.n_features and schema.columns[place] in schema.numeric:
+        bins = np.diff(schema.edges(schema.columns[place], n_bins))
+        widths[: len(bins)] = bins
+    return widths
+
+
+def _one_of(group: np.ndarray, drawn: np.ndarray, widths: np.ndarray, chance: Chance) -> np.ndarray:
+    """A code of each group that was drawn, in proportion to its width."""
     codes = np.zeros(len(drawn), dtype=np.int64)
     for number in np.unique(drawn).tolist():
         members, rows = np.flatnonzero(group == number), np.flatnonzero(drawn == number)
-        codes[rows] = members[chance.integers(len(members), len(rows))]
+        codes[rows] = members[chance.weighted(widths[members], len(rows))]
     return codes
 
 

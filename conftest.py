@@ -105,6 +105,7 @@ LONGEST = (
     "audit.ipynb",
     "test_dp_tr.py",
     "test_s_bdt.py",
+    "test_aim.py",
     "test_dp_ebm.py",
     "test_diprime.py",
     "test_edprf.py",

@@ -174,6 +174,9 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict] | None]] = [
     ("DiPriMeClassifier", {"n_estimators": 3}, each(max_depth=[2], median_share=[0.2], sampling=["all"]), []),
     ("DiPriMeRegressor", {"n_estimators": 3}, each(max_depth=[2], sampling=["all"]), []),
     ("SBDTClassifier", {"n_estimators": 4}, each(extra_estimators=[3], hessian_share=[0.5], init_share=[0.0]), []),
+    ("AIMClassifier", {"n_bins": 8}, each(
+        max_features=[1], rounds=[2], max_cells=[100], choose_share=[0.3], delta=[1e-4],
+    ), []),
     ("DPEBMClassifier", {"n_estimators": 3}, each(max_leaves=[1], learning_rate=[1.0], max_bins=[8], delta=[1e-4]), []),
     ("DPEBMRegressor", {"n_estimators": 3}, each(max_leaves=[1], learning_rate=[1.0]), []),
     ("DPTRClassifier", {"n_estimators": 4}, [

@@ -671,7 +671,15 @@ def test_what_is_proved_holds_and_what_is_refuted_is_caught(recorded):
         assert 0 <= row["p_value"] <= row["p_holm"] <= 1
         # noisy counts that are looked at twice: fits drawn one at a time
         trees = {"pearson-tree", "sulq-id3", "pinq-id3", "diffp-id3", "diffp-c45", "diffgen", "dt-diff", "privatree"}
-        boosted = {"private-boosting", "private-boosting-regressor", "dp-ebm", "dp-ebm-regressor", "dp-tr", "s-bdt"}
+        boosted = {
+            "private-boosting",
+            "private-boosting-regressor",
+            "dp-ebm",
+            "dp-ebm-regressor",
+            "dp-tr",
+            "s-bdt",
+            "aim",
+        }
         one_by_one = "adaboost" in row["name"] or row["name"] in trees | boosted
         assert row["n"] == (480 if one_by_one or procedure else 20_000)
     # each bound errs with probability 5 % at most

@@ -44,6 +44,11 @@ LINES = {
         "Which records joined is not released",
     ]),
     "thm-s-bdt": ("s_bdt", ["a function of noisy class counts", "an individual filter", r"at most the $\rho$"]),
+    "lem-misfit": ("aim", ["of which a record is in one", r"a public weight $1 \le w_r \le w$"]),
+    "thm-aim": ("aim", [
+        "of rate $b / L$", "by the exponential mechanism", r"at rate $\sqrt{8 b} / R$",
+        "functions of public constants and of earlier answers alone", "add up to at most",
+    ]),
     "lem-gap-and-size": ("private_boosting", [r"$a + b \le 1$", r"at rates $g \lambda$ and $(1 - g) \lambda$"]),
     "thm-private-boosting-delta": ("private_boosting", [
         "discrete Gaussian noise of rate $b/L$", "selections are by the exponential mechanism",
@@ -88,6 +93,8 @@ def test_mutants_have_names_of_their_own():
 @pytest.mark.claim("thm-dp-tr")
 @pytest.mark.claim("lem-leaf-steps")
 @pytest.mark.claim("thm-s-bdt")
+@pytest.mark.claim("thm-aim")
+@pytest.mark.claim("lem-misfit")
 @pytest.mark.claim("lem-gradient-pairs")
 @pytest.mark.claim("thm-individual-filter")
 @pytest.mark.claim("thm-concentrated-path")

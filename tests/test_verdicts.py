@@ -80,6 +80,7 @@ def test_every_claim_about_a_whole_algorithm_is_in_the_table():
         "DiPriMeRegressor",
         "DPTRClassifier",
         "SBDTClassifier",
+        "AIMClassifier",
     }
 
 

@@ -44,6 +44,7 @@ PAPERS = {
     "diprime": ("DiPriMe", "DiPriMeFlip"),
     "dp_tr": ("DP-TR",),
     "s_bdt": ("S-BDT",),
+    "aim": ("AIM",),
 }
 
 

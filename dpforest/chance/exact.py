@@ -81,7 +81,8 @@ class Exact:
                 return order
 
     def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
-        # alone here it is exact but for rounding: weights are those of published boosting, which is not private
+        # alone here it is exact but for rounding: weights are those of published boosting, which is not private, or of
+        # rows that are drawn from what was released
         heap = np.cumsum(weights)
         shares = (self._words(size) >> np.uint64(11)) * 2.0**-53
         # a rounding error in the product must not fall off the end, nor on a weight of 0

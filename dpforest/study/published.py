@@ -4,6 +4,7 @@ from __future__ import annotations
 
 #: Of each claim: is it true if a record is added or removed, if one is replaced, and how was its paper read?
 PUBLISHED: dict[str, tuple[str, str, str]] = {
+    "pub-aim": ("yes", "after a repair", "in part"),
     "pub-aligned-leaf": ("yes", "yes", "in part"),
     "pub-bootstrap": ("no", "no", "whole"),
     "pub-diff-lr": ("open (as read here: no)", "open (as read here: no)", "second hand"),

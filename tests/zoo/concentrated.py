@@ -22,11 +22,13 @@ from dpforest.curator.queries import (
     GroupResiduals,
     Measured,
     OfResiduals,
+    TableCounts,
 )
 from dpforest.curator.selections import FeatureCandidates, LabelCandidates
 from dpforest.curator.sums import step_sensitivity
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import MAX_NODES
+from dpforest.papers.aim import AIMClassifier
 from dpforest.papers.dp_ebm import DPEBMClassifier, DPEBMRegressor
 from dpforest.papers.dp_tr import PROVED, DPTRClassifier
 from dpforest.papers.s_bdt import SBDTClassifier, initial_score
@@ -586,6 +588,36 @@ class DearSBDT(SBDTClassifier):
         return super()._learn(run)
 
 
+class CountsTwice(Curator):
+    """Counts each record twice in a marginal."""
+
+    def _exact(self, query):
+        return super()._exact(query) * (2 if isinstance(query, TableCounts) else 1)
+
+
+class LightScale(Curator):
+    """Takes the lightest candidate for the heaviest."""
+
+    def _of_marginals(self, asked, rate, how):
+        return super()._of_marginals(asked, rate * max(asked.weights) / min(asked.weights), how)
+
+
+class MergesByCounts(AIMClassifier):
+    """Puts codes together by their exact counts, and says nothing of it."""
+
+    def _merged(self, run, feature, masses, sigma):
+        masses = np.bincount(run.curator._records.codes[feature], minlength=len(masses)).astype(float)
+        return super()._merged(run, feature, masses, 1.0)
+
+
+class DearAIM(AIMClassifier):
+    """Converts as if ten times the delta had been promised."""
+
+    def _learn(self, run):
+        run.epsilon = epsilon_of(rho_of(run.epsilon, 10 * self.delta), self.delta)
+        return super()._learn(run)
+
+
 # -- who breaks what ---------------------------------------------------------------------------------------------------
 
 
@@ -1082,6 +1114,54 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         kinds="composition",
         line="an individual filter",
         extra_estimators=1,
+    )
+    law = partial(add, kind=AIMClassifier, layers=(GREY_BOX,), schema=TWO, theorem="thm-aim", max_features=1, rounds=1)
+    law(
+        "marginals twice as sharp",
+        "noise at twice the rate that is charged",
+        door=NoisySumsTwiceAsSharp,
+        line="of rate $b / L$",
+        kinds="sensitivity loss",
+    )
+    law(
+        "a marginal by permute-and-flip",
+        "a mechanism that has no bounded range",
+        door=PermutesAndFlips,
+        line="by the exponential mechanism",
+        kinds="loss",
+        choose_share=0.9,
+    )
+    law(
+        "choices twice as sharp",
+        "half of the range",
+        door=SelectsTwiceAsSharp,
+        line=r"at rate $\sqrt{8 b} / R$",
+        kinds="sensitivity loss",
+        choose_share=0.9,
+    )
+    law(
+        "codes merged by their counts",
+        "which codes are together is not noisy",
+        kind=MergesByCounts,
+        line="functions of public constants and of earlier answers alone",
+        kinds="uncharged control-flow",
+    )
+    law("a dear AIM", "the conversion is of another delta", kind=DearAIM, kinds="paid", line="add up to at most")
+    misfit = partial(law, theorem="lem-misfit")
+    misfit(
+        "records counted twice",
+        "a record is in a marginal twice",
+        door=CountsTwice,
+        line="of which a record is in one",
+        kinds="sensitivity loss",
+    )
+    misfit(
+        "the lightest weight for the heaviest",
+        "scores change by more than the weight that is counted on",
+        door=LightScale,
+        line=r"a public weight $1 \le w_r \le w$",
+        kinds="sensitivity loss",
+        choose_share=0.9,
     )
     return tuple(found)
 

@@ -54,7 +54,7 @@ __all__ = [
     "weighted_variance",
 ]
 
-#: Steps of a count in which a model of a table is told, see :func:`misfit`.
+#: Steps of a count in which a model of a table is given, see :func:`misfit`.
 GRAIN = 1 << 10
 
 Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)

@@ -395,7 +395,7 @@ def joint(potentials) -> np.ndarray:
 def field(seed=0, factors=FACTORS) -> tuple[MarkovField, np.ndarray]:
     rng = np.random.default_rng(seed)
     potentials = {of: 2 * rng.normal(size=[SIZES[a] for a in of]) for of in factors}
-    return MarkovField.of(SIZES, potentials), joint(potentials)
+    return MarkovField(SIZES, potentials), joint(potentials)
 
 
 def others(of) -> tuple[int, ...]:

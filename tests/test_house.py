@@ -200,7 +200,7 @@ def test_a_list_that_is_stale_is_seen_and_one_without_its_comments_refused():
     page = "dpforest/audit/report/settings.py"
     stale = "import a\nfrom dpforest.papers.nowhere import No\n\n# learners: written by make lists\n# end of learners\n"
     fresh = lists.rewritten(lists.rewritten(stale, page, "imports"), page, "learners")
-    assert "import a\nfrom dpforest.papers.diff_lr import DiffLRRegressor\n" in fresh
+    assert "import a\nfrom dpforest.papers.aim import AIMClassifier\n" in fresh
     assert "lists\n    EDPRFClassifier,\n" in fresh
     assert "nowhere" not in fresh
     with pytest.raises(ValueError, match="needs lines of '<!-- learners"):

@@ -73,6 +73,8 @@ class MarkovField:
     ----------
     sizes : sequence of int
         Codes of each attribute.
+    potentials : mapping or None
+        What is known of them to begin with.
 
     Attributes
     ----------
@@ -82,20 +84,12 @@ class MarkovField:
         Number of records, as the measurements have it.
     """
 
-    def __init__(self, sizes: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[int], potentials: Mapping[Attributes, np.ndarray] | None = None) -> None:
         self.sizes = tuple(sizes)
-        self.potentials: dict[Attributes, np.ndarray] = {}
+        self.potentials: dict[Attributes, np.ndarray] = dict(potentials or {})
         self.total = 1.0
         self._known: dict[Attributes, Measured] = {}
         self._plant()
-
-    @classmethod
-    def of(cls, sizes: Sequence[int], potentials: Mapping[Attributes, np.ndarray]) -> MarkovField:
-        """The field of these potentials."""
-        field = cls(sizes)
-        field.potentials = dict(potentials)
-        field._plant()
-        return field
 
     def size_with(self, more: Attributes) -> int:
         """Cells of the junction tree if this marginal is measured, too."""

@@ -70,7 +70,7 @@ class Annealing:
 
     @claim("alg-aim")
     def anneal(self, is_noise: bool) -> None:
-        """Halve the noise if what was measured has told nothing new, and give what is left to a last round."""
+        """Halve the noise if what was measured brought nothing new, and give what is left to a last round."""
         if is_noise:
             self.round *= 4
         if self.left <= 2 * self.round:
@@ -304,16 +304,16 @@ def synthetic_rows(
     firsts = [np.unique(group, return_index=True)[1] for group in groups]
     for of, votes in tables:
         potentials[of] = potentials.get(of, 0) + votes[np.ix_(*(firsts[a] for a in of))]
-    drawn = MarkovField.of([len(first) for first in firsts], potentials).sample(n_rows, chance)
-    codes = [
+    drawn = MarkovField([len(first) for first in firsts], potentials).sample(n_rows, chance)
+    chosen = [
         _one_of(group, mine, _widths(schema, place, model.n_bins_, len(group)), chance)
         for place, (group, mine) in enumerate(zip(groups, drawn, strict=True))
     ]
     columns = {
         name: _values(schema, name, model.n_bins_, mine, chance)
-        for name, mine in zip(schema.columns, codes, strict=False)
+        for name, mine in zip(schema.columns, chosen, strict=False)
     }
-    return columns, schema.classes[codes[-1]]
+    return columns, schema.classes[chosen[-1]]
 
 
 def _table(tree: Forest, sizes: Sequence[int]) -> tuple[Attributes, np.ndarray]:
@@ -343,24 +343,24 @@ def _widths(schema: Schema, place: int, n_bins: int, size: int) -> np.ndarray:
 
 def _one_of(group: np.ndarray, drawn: np.ndarray, widths: np.ndarray, chance: Chance) -> np.ndarray:
     """A code of each group that was drawn, in proportion to its width."""
-    codes = np.zeros(len(drawn), dtype=np.int64)
+    chosen = np.zeros(len(drawn), dtype=np.int64)
     for number in np.unique(drawn).tolist():
         members, rows = np.flatnonzero(group == number), np.flatnonzero(drawn == number)
-        codes[rows] = members[chance.weighted(widths[members], len(rows))]
-    return codes
+        chosen[rows] = members[chance.weighted(widths[members], len(rows))]
+    return chosen
 
 
-def _values(schema: Schema, name: str, n_bins: int, codes: np.ndarray, chance: Chance) -> np.ndarray:
+def _values(schema: Schema, name: str, n_bins: int, chosen: np.ndarray, chance: Chance) -> np.ndarray:
     """Values that have these codes of a column."""
     if name in schema.categorical:
         size = len(schema.categorical[name]) + (schema.missing == "bin")
         said = [(schema.values_of(name, code) or [schema.categorical[name][code]])[0] for code in range(size)]
-        return np.array(said, dtype=object)[codes]
+        return np.array(said, dtype=object)[chosen]
     edges = schema.edges(name, n_bins)
     if schema.missing == "bin":
         edges = np.append(edges, np.nan)
-    share = chance.integers(1 << 30, len(codes)) / (1 << 30)
-    return edges[codes] + share * (edges[codes + 1] - edges[codes])
+    share = chance.integers(1 << 30, len(chosen)) / (1 << 30)
+    return edges[chosen] + share * (edges[chosen + 1] - edges[chosen])
 
 
 def _variance(sigma: float) -> float:

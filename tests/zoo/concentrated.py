@@ -1115,6 +1115,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         line="an individual filter",
         extra_estimators=1,
     )
+    many = ((0, 0, 1), (1, 1, 0)) * 24
     law = partial(add, kind=AIMClassifier, layers=(GREY_BOX,), schema=TWO, theorem="thm-aim", max_features=1, rounds=1)
     law(
         "marginals twice as sharp",
@@ -1130,6 +1131,8 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         line="by the exponential mechanism",
         kinds="loss",
         choose_share=0.9,
+        rounds=4,
+        pairs=((many, (*many, (0, 1, 1))), (many, (*many, (1, 0, 1))), (many, (*many, (1, 0, 0)))),
     )
     law(
         "choices twice as sharp",

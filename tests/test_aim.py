@@ -19,10 +19,10 @@ from dpforest.curator import Curator
 from dpforest.curator.queries import TableClasses, TableCounts
 from dpforest.curator.selections import MarginalCandidates, Selection
 from dpforest.learners.markov import MarkovField, Measured, eliminated, n_cells
-from dpforest.models.crossings import Crossings
 from dpforest.papers.aim import AIMClassifier, Annealing, merged, synthetic_rows
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, rho_of
 from dpforest.scores import GRAIN
+from dpforest.structure.crossings import Crossings
 
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
 TWO = Schema(categorical={"x": [0, 1], "z": [0, 1]}, classes=[0, 1])

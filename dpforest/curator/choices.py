@@ -101,10 +101,10 @@ class Choices(Base):
             case TableCandidates():
                 return self._of_tables(candidates, score, rate, how)
             case LabelCandidates():
-                return self._of_labels(asked, score, rate, how)
+                return self._of_labels(candidates, score, rate, how)
             case MarginalCandidates():
-                return self._of_marginals(asked, rate, how)
-        raise TypeError(f"no selection scores {shown(asked)}: nothing is chosen")
+                return self._of_marginals(candidates, rate, how)
+        raise TypeError(f"no selection scores {shown(candidates)}: nothing is chosen")
 
     @claim("lem-stop-candidate")
     def _of_features(
@@ -224,18 +224,18 @@ class Choices(Base):
         return self._drawn(gap, rate, how.mechanism, 2 * FINEST if candidates.together else FINE)
 
     @claim("lem-misfit")
-    def _of_marginals(self, asked: MarginalCandidates, rate: np.ndarray, how: Selection) -> np.ndarray:
+    def _of_marginals(self, candidates: MarginalCandidates, rate: np.ndarray, how: Selection) -> np.ndarray:
         """A record is in one cell of each table, so it moves the score of each by its weight at most."""
-        scored, found = asked.scored, np.empty(len(asked.crossings), dtype=np.int64)
-        for part in self._parts(len(found), int(asked.crossings.n_cells.max()) * self.n_classes):
-            some = asked.crossings[part]
+        scored, found = candidates.scored, np.empty(len(candidates.crossings), dtype=np.int64)
+        for part in self._batches(len(found), int(candidates.crossings.n_cells.max()) * self.n_classes):
+            some = candidates.crossings[part]
             counts = self._exact(TableClasses(some))
             for place, (first, last) in enumerate(pairwise(some.starts.tolist()), part.start):
                 table = counts[first:last]
-                mine = table if asked.by_class[place] else table.sum(axis=1, keepdims=True)
-                found[place] = scored[place].exact(mine)[0]
-        behind = np.maximum(found - found.max(), -FARTHEST).astype(float)[None]
-        return self._drawn(behind, rate, how.mechanism, GRAIN * max(asked.weights))
+                counted = table if candidates.by_class[place] else table.sum(axis=1, keepdims=True)
+                found[place] = scored[place].exact(counted)[0]
+        gap = np.maximum(found - found.max(), -FARTHEST).astype(float)[None]
+        return self._drawn(gap, rate, how.mechanism, GRAIN * max(candidates.weights))
 
     @claim("thm-majority")
     def _of_labels(

@@ -26,11 +26,11 @@ from dpforest.learners.markov import Attributes, MarkovField, Measured
 from dpforest.learners.parameters import AsPublished, Auto, Delta, Either, Integer, Share
 from dpforest.learners.run import Run
 from dpforest.models.boosted import SCALE, BoostedClassifier, BoostedForest
-from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 from dpforest.schema import Schema
 from dpforest.scores import GRAIN
+from dpforest.structure.crossings import Crossings
 
 __all__ = ["AIMClassifier", "Annealing", "merged", "synthetic_rows"]
 

@@ -36,6 +36,11 @@ BROKEN = Broken(
     "has half the noise that replace-one needs (pub-dp-ebm)",
     (GREY_BOX,),
 )
+BROKEN_FOR_NUMBERS = Broken(
+    "the published code has noise for residuals of one range of the target, which nothing keeps them to, and faults of "
+    "the classifier's code (pub-dp-ebm-regression)",
+    (GREY_BOX,),
+)
 
 
 class Bins(NamedTuple):
@@ -296,6 +301,6 @@ class DPEBMRegressor(_DPEBM, BoostedRegressor):
     AUDIT: ClassVar = AuditSpec(
         "dp-ebm-regressor",
         (({}, 2, None), ({"n_estimators": 2, "max_leaves": 2}, 1, None), ({"variant": "published"}, 2, None)),
-        dict.fromkeys(RELATIONS, BROKEN),
+        dict.fromkeys(RELATIONS, BROKEN_FOR_NUMBERS),
         defaults={"n_estimators": 1},
     )

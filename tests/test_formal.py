@@ -142,6 +142,7 @@ STRONGER = [
     (  # a selection at the rho of a smaller range
         "Drawn", "rate * eta * (rate * eta) / 8 <= rho", "rate * eta * (rate * eta) / 9 <= rho", "selected_conc",
     ),
+    ("Drawn", "a * a / 2 <= alpha ->", "a * a / 8 <= alpha ->", "drawn_at_conc"),  # a loss taken for a range
     (  # an answer that moves as far as is charged where a record comes, and is free where one is replaced
         "Drawn", "numbers_cost replace_one rates numbers rho ->", "numbers_cost add_remove rates numbers rho ->",
         "drawn_at_conc",

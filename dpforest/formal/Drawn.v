@@ -12,7 +12,7 @@ Definition numbers_cost {Y} (N : list Y -> list Y -> Prop) rates (numbers : list
 Definition scores_cost {Y K} (N : list Y -> list Y -> Prop) rate (score : list Y -> K -> R) (rho : R) : Prop :=
   exists eta, 0 <= eta /\ range N score eta /\ rate * eta * (rate * eta) / 8 <= rho.
 
-(** An answer is any function of noisy numbers, or of a candidate that was selected. *)
+(** An answer is a function of noisy numbers, or of a candidate that was selected; or its loss is known, or its rho. *)
 Inductive drawn_at {Y O} : (list Y -> dist O) -> R -> R -> Prop :=
 | Noisy rates numbers f alpha rho : numbers_cost add_remove rates numbers alpha ->
     numbers_cost replace_one rates numbers rho ->
@@ -20,6 +20,8 @@ Inductive drawn_at {Y O} : (list Y -> dist O) -> R -> R -> Prop :=
 | Selected {K} (first : K) others rate score f alpha rho : 0 <= rate -> scores_cost add_remove rate score alpha ->
     scores_cost replace_one rate score rho ->
     drawn_at (fun D => bind (exponential first others rate score D) f) alpha rho
+| Losing q a r alpha rho : 0 <= a -> 0 <= r -> private add_remove a q -> private replace_one r q ->
+    a * a / 2 <= alpha -> r * r / 2 <= rho -> drawn_at q alpha rho
 | Otherwise q alpha rho : concentrated add_remove alpha q -> concentrated replace_one rho q -> drawn_at q alpha rho.
 
 Fixpoint drawn {Y O} (g : fit Y O) : Prop :=
@@ -35,11 +37,21 @@ Proof.
   intros Hr (eta & He & HR & Hc) D D' HN. eapply conc_more; [exact Hc|].
   apply (lem_range_concentrated N); [now apply Rmult_le_pos|now apply thm_exponential_bounded_range|assumption].
 Qed.
+Lemma losing_conc {Y O} (N : list Y -> list Y -> Prop) (q : list Y -> dist O) c rho : 0 <= c ->
+  (forall D D', N D D' -> N D' D) -> private N c q -> c * c / 2 <= rho -> concentrated N rho q.
+Proof.
+  intros Hc Hs Hq Hr D D' HN. eapply conc_more; [exact Hr|]. now apply (lem_range_concentrated_loss N c q Hc Hs Hq).
+Qed.
 Lemma drawn_at_conc {Y O} (q : list Y -> dist O) alpha rho : drawn_at q alpha rho ->
   concentrated add_remove alpha q /\ concentrated replace_one rho q.
 Proof.
-  intros [rates numbers f al rh Ha Hr|K first others rate score f al rh H0 Ha Hr|q' al rh Ha Hr]; [..|now split];
-    split; apply thm_post_processing_concentrated; try (now apply thm_discrete_gaussian); now apply selected_conc.
+  intros [rates numbers f al rh Ha Hr|K first others rate score f al rh H0 Ha Hr|q' a r al rh H0 H0' Ha Hr Hal Hrh|
+    q' al rh Ha Hr]; [..|now split].
+  - split; apply thm_post_processing_concentrated; now apply thm_discrete_gaussian.
+  - split; apply thm_post_processing_concentrated; now apply selected_conc.
+  - split; [apply (losing_conc add_remove q' a)|apply (losing_conc replace_one q' r)]; try assumption.
+    + intros D D' [x [H|H]]; exists x; auto.
+    + intros D D' (x & x' & l1 & l2 & E1 & E2). exists x', x, l1, l2. auto.
 Qed.
 Theorem thm_certificate_delta_drawn {Y O} (g : fit Y O) : drawn g -> truthful_rho g.
 Proof.

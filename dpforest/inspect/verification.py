@@ -146,7 +146,10 @@ class Verified:
         if self.rho is not None:
             found = [text for name, text in _DRAWN.items() if name in self.mechanisms]
             if not _DRAWN.keys() >= set(self.mechanisms):
-                found += ["each other query is zero-concentrated at its charge, whatever was answered before;"]
+                found += [
+                    "each other query loses at most c where c^2/2 is its charge, or is zero-concentrated at it, "
+                    "whatever was answered before;"
+                ]
         found += [
             "each read of the records is in the ledger, and which question is next is a function of the answers;",
             "to which part of a scope a record goes is a function of that record, of earlier answers, and of a coin of "

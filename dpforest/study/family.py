@@ -90,6 +90,7 @@ SYSTEMS: dict[str, System] = {
     ),
     "dp_ebm": System("DP-EBM", 2021, "dp_ebm", "an additive model of one table a feature", BOOSTED, 3, 9),
     "dp_tr": System("DP-TR", 2022, "dp_tr", "random trees, of which the leaves take Newton steps", BOOSTED, 4, 9),
+    "aim": System("AIM", 2022, "mckenna2022aim", "the law of a record, from marginals chosen in turn", TREE, 0, 10),
     "privatree": System(
         "PrivaTree", 2023, "privatree", "one tree to be read, and no more for its leaves than they need", TREE, 0, 9
     ),
@@ -106,6 +107,7 @@ IDEAS = [
     ("diffp_id3", "diffp_c45", "selection by the exponential mechanism"),
     ("diffp_c45", "diffgen", "selection of cuts"),
     ("diffgen", "dt_diff", "a table as the model"),
+    ("diffgen", "aim", "publish data, train anything on it"),
     ("diffp_id3", "diffprf", "its tree"),
     ("diffp_c45", "diffprfs", "its cuts"),
     ("diffprf", "diffprfs", "its forest"),

@@ -64,6 +64,9 @@ class AuditSpec:
         Options that an audit sets unless others are given: a small universe does not need the learner's own.
     masks : bool
         Whether its trees may differ in nothing but where they cut a feature of two codes.
+    answers : bool
+        Whether its fits are looked at by what they say of every record of the universe: how many trees there are is
+        an answer, too.
     sparing : bool
         Whether the report looks at less of each setting, and samples only what tells more than the other layers: the
         first setting, what is refuted, and what cannot be replayed.
@@ -79,5 +82,6 @@ class AuditSpec:
     numeric: bool = False
     defaults: Mapping[str, Any] = field(default_factory=lambda: {"n_estimators": 1})
     masks: bool = False
+    answers: bool = False
     reduced: bool = True
     refutes: int = 0

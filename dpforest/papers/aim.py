@@ -269,6 +269,7 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
         (({}, 2, None), ({"max_features": 1}, 2, None), ({"variant": "published"}, 2, None)),
         {REPLACE_ONE: BROKEN},
         defaults={},
+        answers=True,
     )
 
 

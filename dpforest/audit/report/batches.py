@@ -7,7 +7,7 @@ curator's queries, the mechanisms and :class:`~dpforest.chance.Seeded` are those
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from dpforest.curator import Curator
 from dpforest.curator.memory import InMemoryRecords, RecordCoins
 from dpforest.learners.base import PrivateEstimator
 from dpforest.messages import shown
+from dpforest.models.boosted import SCALE, BoostedForest
 from dpforest.models.forest import Forest
 from dpforest.privacy import check_epsilon, epsilon_of, rho_of
 from dpforest.schema import Schema
@@ -85,8 +86,11 @@ class Fits:
         self.schema = estimator.audited_schema(delta)
         self.epsilon = check_epsilon(estimator.epsilon)
         self.n_trees = int(getattr(estimator, "n_estimators", 1))
-        self.rows = partial(
-            signatures, schema=self.schema, n_bins=estimator.bins(self.schema), depth=depth, labels=labels, masks=masks
+        n_bins = estimator.bins(self.schema)
+        self.rows: Callable[[Any], np.ndarray] = (
+            partial(answers, cardinalities=self.schema.cardinalities(n_bins))
+            if estimator.AUDIT.answers
+            else partial(signatures, schema=self.schema, n_bins=n_bins, depth=depth, labels=labels, masks=masks)
         )
         self._depth = depth
         self._cardinalities = self.schema.cardinalities(estimator.bins(self.schema)).tolist()
@@ -211,6 +215,12 @@ class SumsSampler:
         (sums,) = law_of_shapes(self.estimator, self.schema, dataset, lambda model: None).values()
         exact = np.broadcast_to(sums.counts[0], (size, len(sums.rates)))
         return mechanisms.two_sided_geometric(exact, sums.rates, Seeded(rng))
+
+
+def answers(model: BoostedForest, *, cardinalities: np.ndarray) -> np.ndarray:
+    """The scores of every record of a small universe, class by class, in steps of ``1 / SCALE``: int64, one row."""
+    every = np.stack([codes.ravel() for codes in np.meshgrid(*map(np.arange, cardinalities), indexing="ij")])
+    return np.rint(model.scores(every.astype(np.uint8)) * SCALE).astype(np.int64).reshape(1, -1)
 
 
 def signatures(

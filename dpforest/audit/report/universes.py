@@ -133,8 +133,9 @@ class Universe(Target):
             self.sample = SumsSampler(estimator)
         else:
             depth, sharing = longest(estimator, schema.n_features), estimator.sharing()
+            spec = estimator.AUDIT
             self.sample = fits = Fits(
-                estimator, depth, sharing, estimator.leaf_is_label(), estimator.AUDIT.masks, delta
+                estimator, depth, sharing, estimator.leaf_is_label(), spec.masks, delta, spec.answers
             )
             self.features, self.slow, self.refutes = fits.features, sharing is None, estimator.AUDIT.refutes
         self._found: dict[Scale, ExactAudit] = {}

@@ -20,6 +20,7 @@ Attributes = tuple[int, ...]  # of a table, ascending
 
 _STEP, _LONGER, _SHORTER = 2.0, 1.2, 0.5  # of the descent: the first one, and what follows a good or a bad one
 _ROUNDING = 1e-12
+_STALLED = 1e-3  # of the loss, which a step must take away for another one to follow
 _FAR = 30.0  # how far a potential may be behind the largest of its table
 _FINE = 1 << 53  # of a uniform draw
 
@@ -126,7 +127,10 @@ class MarkovField:
             new_gaps, new_loss = self._gaps()
             gain = sum(float((slope * (gaps[of] - new_gaps[of])).sum()) for of, slope in slopes.items())
             if loss - new_loss >= gain / 2 - _ROUNDING * loss:
+                stalled = loss - new_loss <= _STALLED * loss
                 gaps, loss, rate = new_gaps, new_loss, rate * _LONGER
+                if stalled:
+                    break
             else:
                 self.potentials.update(before)
                 rate *= _SHORTER

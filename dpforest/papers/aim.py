@@ -266,9 +266,9 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
     FACTS = Facts()
     AUDIT: ClassVar = AuditSpec(
         "aim",
-        (({}, 2, None), ({"max_features": 1}, 2, None), ({"variant": "published"}, 2, None)),
+        (({"rounds": 1}, 2, None), ({"rounds": 1, "max_features": 2}, 2, None), ({"variant": "published"}, 2, None)),
         {REPLACE_ONE: BROKEN},
-        defaults={},
+        defaults={"max_features": 1},
         answers=True,
     )
 

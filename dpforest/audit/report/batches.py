@@ -63,8 +63,8 @@ class Fits:
         Whether to look at where features of two codes are cut.
     delta : float
         Of the claim that is audited; a learner that promises a larger one is refused.
-    answers : bool
-        Whether to look at what a fit says of every record of the universe, and not at its trees.
+    by_answers : bool
+        Whether to look at what a fit says of every record, see :func:`answers`, where the number of its trees varies.
 
     Notes
     -----
@@ -81,7 +81,7 @@ class Fits:
         labels: bool = False,
         masks: bool = False,
         delta: float = 0.0,
-        answers: bool = False,
+        by_answers: bool = False,
     ):
         if sharing is not None and sharing not in SHARING:
             raise ValueError(f"sharing must be one of {SHARING} or None, not {shown(sharing)}")
@@ -91,8 +91,8 @@ class Fits:
         self.n_trees = int(getattr(estimator, "n_estimators", 1))
         n_bins = estimator.bins(self.schema)
         self.rows: Callable[[Any], np.ndarray] = (
-            partial(scores_of_all, cardinalities=self.schema.cardinalities(n_bins))
-            if answers
+            partial(answers, cardinalities=self.schema.cardinalities(n_bins))
+            if by_answers
             else partial(signatures, schema=self.schema, n_bins=n_bins, depth=depth, labels=labels, masks=masks)
         )
         self._depth = depth
@@ -220,7 +220,7 @@ class SumsSampler:
         return mechanisms.two_sided_geometric(exact, sums.rates, Seeded(rng))
 
 
-def scores_of_all(model: BoostedForest, *, cardinalities: np.ndarray) -> np.ndarray:
+def answers(model: BoostedForest, *, cardinalities: np.ndarray) -> np.ndarray:
     """The scores of every record of a small universe, class by class, in steps of ``1 / SCALE``: int64, one row."""
     every = np.stack([codes.ravel() for codes in np.meshgrid(*map(np.arange, cardinalities), indexing="ij")])
     return np.rint(model.scores(every.astype(np.uint8)) * SCALE).astype(np.int64).reshape(1, -1)

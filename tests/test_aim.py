@@ -14,11 +14,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dpforest import Schema, UnprovenPrivacyWarning, load, mechanisms, scores
 from dpforest.audit import greybox
+from dpforest.audit.report.batches import Fits
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.curator.queries import TableClasses, TableCounts
 from dpforest.curator.selections import MarginalCandidates, Selection
 from dpforest.learners.markov import MarkovField, Measured, eliminated, n_cells
+from dpforest.models.boosted import SCALE
 from dpforest.papers.aim import AIMClassifier, Annealing, merged, synthetic_rows
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, rho_of
 from dpforest.scores import GRAIN
@@ -173,6 +175,21 @@ def test_the_law_of_a_choice(relation, monkeypatch):
     assert curator._ledger.paid(relation) == pytest.approx(rho, rel=1e-12)
     with pytest.raises(ValueError, match="must be 'exponential'"):
         curator.choose(candidates(modelled), scope, rho, Selection())
+
+
+def test_an_audit_looks_at_what_a_fit_says_of_every_record():
+    """The number of tables is an answer, so that tables cannot be compared place by place."""
+    kind, data = tiny(rounds=4), [(0, 1, 1), (0, 0, 1), (1, 0, 0)]
+    fits = Fits(kind, 2, delta=kind.delta, by_answers=True)
+    rows = fits(data, 12, np.random.default_rng(0))
+    assert rows.shape == (12, 8)
+    X, y = [record[:2] for record in data], [record[2] for record in data]
+    models = [tiny(rounds=4, random_state=seed).fit(X, y) for seed in range(12)]
+    assert len({fitted.boosted_.n_trees for fitted in models}) > 1
+    every = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    for fitted in models[:3]:
+        said = fits.rows(fitted.boosted_).reshape(4, 2) / SCALE
+        assert said[:, 1] - said[:, 0] == pytest.approx(fitted.decision_function(every), abs=1e-9)
 
 
 # -- the budget ------------------------------------------------------------------------------------------------------

@@ -685,7 +685,7 @@ def misfit(modelled: np.ndarray, weight: int = 1, heaviest: int = 1, noise: int 
     Score
         On counts (..., children, classes): ``weight / heaviest (sum(|count - modelled|) - noise)``.  Not monotone;
         Δ = 1 and R = 2 under add-remove, 2 and 4 under replace-one, whatever the models, the weights and the noise
-        (:prf:ref:`lem-misfit`).  :meth:`Score.exact` is in steps of ``1 / (GRAIN heaviest)``.
+        (:prf:ref:`lem-misfit`).  Its ``exact`` is in steps of ``1 / (GRAIN heaviest)``.
     """
     if not 1 <= weight <= heaviest:
         raise ValueError(f"a weight must be from 1 to the largest, {shown(heaviest)}, not {shown(weight)}")

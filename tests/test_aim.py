@@ -19,7 +19,7 @@ from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.curator.queries import TableClasses, TableCounts
 from dpforest.curator.selections import MarginalCandidates, Selection
-from dpforest.learners.markov import MarkovField, Measured, eliminated, n_cells
+from dpforest.learners.markov import MarkovField, Measurement, eliminated, n_cells
 from dpforest.models.boosted import SCALE
 from dpforest.papers.aim import AIMClassifier, Annealing, merged, synthetic_rows
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, rho_of
@@ -443,8 +443,8 @@ def test_the_field_is_drawn_to_its_measurements_and_no_nearer():
     found, loose = MarkovField(SIZES), MarkovField(SIZES)
     for of in FACTORS:
         exact = 1000 * law.sum(axis=others(of))
-        found.measure(of, Measured(exact, np.full(exact.shape, 1e-3)))
-        loose.measure(of, Measured(exact, np.full(exact.shape, 1e6)))
+        found.measure(of, Measurement(exact, np.full(exact.shape, 1e-3)))
+        loose.measure(of, Measurement(exact, np.full(exact.shape, 1e6)))
     found.fit(3000)
     loose.fit(3000)
     assert found.total == pytest.approx(1000, rel=1e-9)
@@ -456,7 +456,7 @@ def test_the_field_is_drawn_to_its_measurements_and_no_nearer():
 
 
 def test_two_measurements_of_one_marginal():
-    both = Measured(np.array([10.0]), np.array([1.0])) + Measured(np.array([4.0]), np.array([2.0]))
+    both = Measurement(np.array([10.0]), np.array([1.0])) + Measurement(np.array([4.0]), np.array([2.0]))
     assert both.values == pytest.approx([8.0])
     assert both.variances == pytest.approx([2 / 3])
 

@@ -14,7 +14,7 @@ import numpy as np
 from dpforest.arithmetic import exp, log
 from dpforest.chance import Chance
 
-__all__ = ["Attributes", "MarkovField", "Measured", "eliminated", "n_cells"]
+__all__ = ["Attributes", "MarkovField", "Measurement", "eliminated", "n_cells"]
 
 Attributes = tuple[int, ...]  # of a table, ascending
 
@@ -55,16 +55,16 @@ def eliminated(sizes: Sequence[int], marginals: Iterable[Attributes]) -> list[tu
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """The noisy cells of a marginal, and their variances."""
 
     values: np.ndarray
     variances: np.ndarray
 
-    def __add__(self, other: Measured) -> Measured:
+    def __add__(self, other: Measurement) -> Measurement:
         """Both measurements of one marginal in one, each with a weight in inverse proportion to its variance."""
         mine, others = 1 / self.variances, 1 / other.variances
-        return Measured((self.values * mine + other.values * others) / (mine + others), 1 / (mine + others))
+        return Measurement((self.values * mine + other.values * others) / (mine + others), 1 / (mine + others))
 
 
 class MarkovField:
@@ -89,7 +89,7 @@ class MarkovField:
         self.sizes = tuple(sizes)
         self.potentials: dict[Attributes, np.ndarray] = dict(potentials or {})
         self.total = 1.0
-        self._known: dict[Attributes, Measured] = {}
+        self._known: dict[Attributes, Measurement] = {}
         self._plant()
 
     def size_with(self, more: Attributes) -> int:
@@ -98,7 +98,7 @@ class MarkovField:
             return sum(n_cells(self.sizes, clique) for clique in self._cliques.values())
         return sum(n_cells(self.sizes, clique) for _, clique in eliminated(self.sizes, [*self.potentials, more]))
 
-    def measure(self, of: Attributes, found: Measured) -> None:
+    def measure(self, of: Attributes, found: Measurement) -> None:
         """Take note of a noisy marginal."""
         if of in self._known:
             self._known[of] += found

@@ -22,7 +22,7 @@ from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec, Broken
 from dpforest.learners.boosting import LOUDEST, boosted, whole_votes
 from dpforest.learners.facts import Facts
 from dpforest.learners.gaussian_boosting import GaussianBoosted
-from dpforest.learners.markov import Attributes, MarkovField, Measured
+from dpforest.learners.markov import Attributes, MarkovField, Measurement
 from dpforest.learners.parameters import AsPublished, Auto, Delta, Either, Integer, Share
 from dpforest.learners.run import Run
 from dpforest.models.boosted import SCALE, BoostedClassifier, BoostedForest
@@ -197,7 +197,7 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
         groups.append(np.arange(n_classes))
         field = MarkovField([int(group.max()) + 1 for group in groups])
         for a, (group, masses) in enumerate(zip(groups, first, strict=True)):
-            field.measure((a,), Measured(np.bincount(group, masses), np.bincount(group) * _variance(sigma)))
+            field.measure((a,), Measurement(np.bincount(group, masses), np.bincount(group) * _variance(sigma)))
         field.fit(STEPS)
 
         # 2. the marginal that the model gets most wrong, until nothing is left
@@ -216,7 +216,7 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
             by_class = label in of
             counts = run.count_table(asked.crossings[place], shares.measuring * measure * run.budget, by_class)
             values = counts.reshape(before.shape).astype(float)
-            field.measure(of, Measured(values, np.full(values.shape, _variance(sigma))))
+            field.measure(of, Measurement(values, np.full(values.shape, _variance(sigma))))
             field.fit(STEPS)
             shares.spend(shares.round)
             moved = float(np.abs(field.marginal(of) - before).sum())

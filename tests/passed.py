@@ -1,10 +1,11 @@
 """Which slow tests `make test` need not run again: they passed, and all that they reach is as it was.
 
-``make test-all`` runs every test and notebook.  For each file in which nothing failed and nothing was missing, it notes
-in ``tests/passed.json`` a key of what the file reaches: definitions, by ``notebooks/reach.py``, the locked packages,
-and all files of the repository where the tests read these.  ``make test`` leaves out the slow tests
-(``tests/slow.txt``) of the files that still have that key, on a machine of the same kind, and its last line counts
-these files.  The command ``pytest`` alone leaves out nothing.
+``make test-all`` runs every test and notebook.  For each file in which nothing failed it notes in
+``tests/passed.json`` a key of what the file reaches: definitions, by ``notebooks/reach.py``, the locked packages, and
+all files of the repository where the tests read these; and which of its tests were skipped for want of something.
+``make test`` leaves out the slow tests (``tests/slow.txt``) of the files that still have that key, but for those that
+were skipped, on a machine of the same kind, and its last line counts these files.  The command ``pytest`` alone leaves
+out nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tests import not_run, slow  # noqa: E402
 from tools import reached  # noqa: E402
 
 RECORD = "tests/passed.json"
+SLOW = "tests/slow.txt"  # what is left out, which does not change what passes
 #: What every run of tests reads, whatever it reaches.
 SETTINGS = ("pyproject.toml", "requirements.txt", "tests/nbval-sanitize.cfg")
 
@@ -56,12 +58,12 @@ class Keys:
 
     @cached_property
     def files(self) -> str:
-        """A digest of all files of the repository, but the record of what passed."""
+        """A digest of all files of the repository, but for the record of what passed and the list of what is slow."""
         wanted = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]
         names = "".join(reached.git(self.root, *wanted)).split("\0")
         found = hashlib.sha256()
         for name in sorted(names):
-            if name and name != RECORD and (path := self.root / name).is_file():
+            if name and name not in (RECORD, SLOW) and (path := self.root / name).is_file():
                 found.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
         return found.hexdigest()
 
@@ -89,9 +91,9 @@ def read(root: Path = ROOT, record: str = RECORD) -> dict[str, Any]:
     """The record, or an empty one where there is none that can be read."""
     try:
         found = json.loads((root / record).read_text(encoding="utf-8"))
-        return {"where": dict(found["where"]), "files": dict(found["files"])}
+        return {"where": dict(found["where"]), "files": dict(found["files"]), "skipped": list(found["skipped"])}
     except (OSError, ValueError, KeyError, TypeError):
-        return {"where": {}, "files": {}}
+        return {"where": {}, "files": {}, "skipped": []}
 
 
 def kept(names: Iterable[str], root: Path = ROOT, record: str = RECORD) -> list[str]:
@@ -105,16 +107,28 @@ def kept(names: Iterable[str], root: Path = ROOT, record: str = RECORD) -> list[
         return []
 
 
-def note(passed: Iterable[str], failed: Iterable[str], root: Path = ROOT, record: str = RECORD) -> int:
-    """Write down the files that passed as a whole; a failure ends what was known of a file.  Return their number."""
+def note(
+    passed: Iterable[str],
+    failed: Iterable[str],
+    skipped: Iterable[str] = (),
+    root: Path = ROOT,
+    record: str = RECORD,
+) -> int:
+    """Write down the files of which nothing failed, and which tests were skipped for want of something.
+
+    A failure ends what was known of a file.  Returned is how many files are known.
+    """
     found, keys = read(root, record), Keys(root)
     files = found["files"] if found["where"] == machine() else {}
-    files |= {name: keys.of(name) for name in passed}
-    for name in failed:
-        files.pop(name, None)
-    files = {name: files[name] for name in sorted(files) if (root / name).exists()}
-    text = json.dumps({"where": machine(), "files": files}, indent=1)
-    (root / record).write_text(text + "\n", encoding="utf-8")
+    new = {name: keys.of(name) for name in passed}
+    files = {name: key for name, key in {**files, **new}.items() if name not in set(failed) and (root / name).exists()}
+    missing = {test for test in found["skipped"] if slow.path_of(test) not in new} | set(skipped)
+    known = {
+        "where": machine(),
+        "files": dict(sorted(files.items())),
+        "skipped": sorted(test for test in missing if slow.path_of(test) in files),
+    }
+    (root / record).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     return len(files)
 
 
@@ -143,7 +157,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take away the slow tests of the files that passed as they are."""
     names = set(getattr(config.option, "passed", ()))
-    gone = {item for item in items if of(item.nodeid) in names and item.get_closest_marker("slow")}
+    if not names:
+        return
+    skipped = set(read(record=config.option.passed_in)["skipped"])
+    gone = {
+        item
+        for item in items
+        if of(item.nodeid) in names and item.get_closest_marker("slow") and slow.name(item.nodeid) not in skipped
+    }
     if gone:
         config.hook.pytest_deselected(items=list(gone))
         items[:] = [item for item in items if item not in gone]
@@ -160,9 +181,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if config.option.note_passed:
         reports = terminalreporter.stats
         failed = {of(one.nodeid) for kind in ("failed", "error") for one in reports.get(kind, ())}
-        lacking = {of(one.nodeid) for one in reports.get("skipped", ()) if not_run.lacks(one.longrepr)}
-        passed = {of(one.nodeid) for one in reports.get("passed", ())} - failed - lacking
-        known = note(passed & set(slow.files()), failed, record=config.option.passed_in)
+        passed = {of(one.nodeid) for one in reports.get("passed", ())} - failed
+        skipped = {slow.name(one.nodeid) for one in reports.get("skipped", ()) if not_run.lacks(one.longrepr)}
+        known = note(passed, failed, skipped, record=config.option.passed_in)
         terminalreporter.write_line(f"{config.option.passed_in}: {known} files passed as they are")
 
 

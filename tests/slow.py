@@ -34,7 +34,13 @@ def files() -> list[str]:
     """The files that hold something slow, by their paths from the root of the repository."""
     marked = {path.name for path in TESTS.glob("test_*.py") if "mark.slow" in path.read_text(encoding="utf-8")}
     names = marked | {line.partition("::")[0] for line in listed()}
-    return sorted(f"{'notebooks' if one.endswith('.ipynb') else 'tests'}/{one}" for one in names)
+    return sorted(map(path_of, names))
+
+
+def path_of(test: str) -> str:
+    """The path, from the root of the repository, of the file of a test that is named as in the list."""
+    file = test.partition("::")[0]
+    return f"{'notebooks' if file.endswith('.ipynb') else 'tests'}/{file}"
 
 
 def measured(report: Path) -> list[str]:

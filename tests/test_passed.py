@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ MORE = {
     "conftest.py": "",
     **dict.fromkeys(passed.SETTINGS, "x = 1\n"),
     "requirements.txt": "numpy==2.0\n",
+    "tests/slow.txt": "",
     "requirements-opendp.txt": "",
     "requirements-spark.txt": "",
     "dpforest/__init__.py": "from lib import two\n",
@@ -35,7 +37,7 @@ def project(tmp_path: Path) -> Path:
     cell.outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "2"}, execution_count=1)]
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "notebooks" / "page.ipynb")
     git(tmp_path, "init", "--quiet")
-    assert passed.note(FOUND, [], tmp_path) == 4
+    assert passed.note(FOUND, [], root=tmp_path) == 4
     assert passed.kept(FOUND, tmp_path) == FOUND
     return tmp_path
 
@@ -50,6 +52,7 @@ def project(tmp_path: Path) -> Path:
         ("tests/helper.py", "return Child()", "return  Child()", set()),
         ("notebooks/page.ipynb", '"2"', '"3"', {"notebooks/page.ipynb"}),
         ("book/a.md", "Words", "Other words", set()),
+        ("tests/slow.txt", "", "test_one.py::test_one\n", set()),
         ("conftest.py", "", "RATE = 1\n", EVERY),
         ("pyproject.toml", "1", "2", EVERY),
         ("requirements.txt", "2.0", "2.1", EVERY),
@@ -59,7 +62,8 @@ def test_what_reaches_a_change_is_run_again(project: Path, file: str, old: str, 
     """And so is whatever reads the files of the repository, after any change of one."""
     path = project / file
     path.write_text(path.read_text().replace(old, new, 1))
-    assert passed.kept(FOUND, project) == [name for name in FOUND if name not in changed | {"tests/test_reads.py"}]
+    reads = set() if file == passed.SLOW else {"tests/test_reads.py"}
+    assert passed.kept(FOUND, project) == [name for name in FOUND if name not in changed | reads]
     path.write_text(path.read_text().replace(new, old, 1))
     assert passed.kept(FOUND, project) == FOUND
 
@@ -72,14 +76,14 @@ def test_a_new_file_counts_for_those_that_read_files(project: Path) -> None:
 def test_nothing_is_left_out_on_another_machine(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passed.platform, "machine", lambda: "another")
     assert passed.kept(FOUND, project) == []
-    assert passed.note(FOUND[:1], [], project) == 1  # what another machine found is not mixed with it
+    assert passed.note(FOUND[:1], [], root=project) == 1  # what another machine found is not mixed with it
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"where": 1, "files": {}}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"where": 1, "files": {}}', '{"where": {}, "files": {}}'])
 def test_a_record_that_cannot_be_read_leaves_out_nothing(project: Path, text: str) -> None:
     (project / passed.RECORD).write_text(text)
     assert passed.kept(FOUND, project) == []
-    assert passed.note(FOUND[:1], [], project) == 1
+    assert passed.note(FOUND[:1], [], root=project) == 1
 
 
 def test_without_a_repository_nothing_that_reads_files_is_left_out(project: Path) -> None:
@@ -88,22 +92,32 @@ def test_without_a_repository_nothing_that_reads_files_is_left_out(project: Path
 
 
 def test_a_failure_ends_what_was_known(project: Path) -> None:
-    assert passed.note([], ["tests/test_one.py"], project) == 3
+    assert passed.note([], ["tests/test_one.py"], root=project) == 3
     assert set(passed.kept(FOUND, project)) == EVERY - {"tests/test_one.py"}
     (project / "tests" / "test_two.py").unlink()
-    assert passed.note(["tests/test_one.py"], [], project) == 3
+    assert passed.note(["tests/test_one.py"], [], root=project) == 3
 
 
 def report(node: str, reason: str = "") -> SimpleNamespace:
     return SimpleNamespace(nodeid=node, longrepr=("file", 1, reason) if reason else None)
 
 
-def test_only_what_passed_as_a_whole_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test that is skipped for want of a browser has shown nothing."""
-    names = slow.files()[:5]
-    whole, lacking, red, broken, own = (f"{name}::test_it" for name in names)
+def test_what_was_skipped_is_remembered_until_it_has_run(project: Path) -> None:
+    skipped = ["test_one.py::test_rare", "test_two.py::test_rare", "test_gone.py::test_rare"]
+    passed.note(["tests/test_one.py", "tests/test_two.py"], [], skipped, root=project)
+    assert passed.read(project)["skipped"] == skipped[:2]
+    passed.note(["tests/test_one.py"], [], root=project)
+    assert passed.read(project)["skipped"] == skipped[1:2]
+    passed.note([], ["tests/test_two.py"], root=project)
+    assert passed.read(project)["skipped"] == []
+
+
+def test_no_file_with_a_failure_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a test that is skipped for want of a browser has shown nothing."""
+    names = [f"tests/test_{letter}.py" for letter in "abcde"]
+    lacking, red, broken, own = (f"{name}::TestIt::test_it[x]" for name in names[1:])
     stats = {
-        "passed": [report(f"{name}::test_other") for name in names] + [report("tests/test_quick.py::test_it")],
+        "passed": [report(f"{name}::test_other") for name in names],
         "skipped": [report(lacking, "Skipped: needs a browser: get one"), report(own, "Skipped: another form")],
         "failed": [report(red)],
         "error": [report(broken)],
@@ -113,8 +127,7 @@ def test_only_what_passed_as_a_whole_is_noted(monkeypatch: pytest.MonkeyPatch) -
     lines: list[str] = []
     config = SimpleNamespace(option=SimpleNamespace(note_passed=True, passed_in="here"))
     passed.pytest_terminal_summary(SimpleNamespace(stats=stats, write_line=lines.append), config)
-    assert noted == [{names[0], names[4]}, {names[2], names[3]}]
-    assert passed.of(whole) == names[0]
+    assert noted == [{names[0], names[1], names[4]}, {names[2], names[3]}, {"test_b.py::TestIt::test_it"}]
     assert len(lines) == 1
 
 
@@ -129,18 +142,22 @@ def collected(record: Path, *options: str) -> tuple[int, str]:
 def test_the_options(tmp_path: Path) -> None:
     """Slow tests of a file on record are left out, if asked for; a choice of tests is not noted as the file."""
     name, record = "tests/test_bits.py", tmp_path / "passed.json"
-    keys = {"where": passed.machine(), "files": {name: passed.Keys().of(name)}}
+    keys = {"where": passed.machine(), "files": {name: passed.Keys().of(name)}, "skipped": []}
     record.write_text(json.dumps(keys))
     code, said = collected(record, name, "--unless-passed")
     assert code == 0
     assert "not run again: the slow tests of 1 files" in said
-    left = said.count("test_bits.py::")
+    left = set(re.findall(rf"{name}::\S+", said))
     code, said = collected(record, name)
     assert (code, "not run again" in said) == (0, False)
-    everything = said.count("test_bits.py::")
-    assert 0 < left < everything
+    everything = set(re.findall(rf"{name}::\S+", said))
+    assert set() < left < everything
+    again = slow.name(min(everything - left))
+    record.write_text(json.dumps(keys | {"skipped": [again]}))
+    found = set(re.findall(rf"{name}::\S+", collected(record, name, "--unless-passed")[1]))
+    assert found - left == {test for test in everything if slow.name(test) == again}
     record.write_text(json.dumps(keys | {"files": {name: "another"}}))
-    assert collected(record, name, "--unless-passed")[1].count("test_bits.py::") == everything
+    assert set(re.findall(rf"{name}::\S+", collected(record, name, "--unless-passed")[1])) == everything
     for chosen in (["-k", "law"], ["-m", "slow"], ["--unless-passed"], [f"{name}::test_a"]):
         code, said = collected(record, *([name] if "::" not in chosen[-1] else []), *chosen, "--note-passed")
         assert code != 0

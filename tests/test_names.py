@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -63,3 +64,35 @@ def test_an_old_public_name_warns_and_works():
         assert audit.Finding is audit.GreyBoxFinding
     with pytest.raises(AttributeError, match="has no attribute"):
         audit.Found  # noqa: B018
+
+
+def undocumented(source: str) -> list[str]:
+    """What the docstring of a dataclass or a named tuple lists, and the class has not."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        made = "".join(map(ast.unparse, [*node.decorator_list, *node.bases]))
+        text = ast.get_docstring(node) or ""
+        pattern = r"^(?:Attributes|Parameters)\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)"
+        sections = re.findall(pattern, text, flags=re.M | re.S)
+        listed = re.findall(r"^(\w[\w, ]*)(?: : .*)?$", "\n".join(sections), flags=re.M)
+        has = {part.name for part in node.body if isinstance(part, ast.FunctionDef)} | {
+            ast.unparse(part.target) for part in node.body if isinstance(part, ast.AnnAssign)
+        }
+        if "dataclass" in made or "NamedTuple" in made:
+            found += [f"{node.name}.{name}" for names in listed for name in names.split(", ") if name not in has]
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(sources()))
+def test_a_docstring_lists_what_a_record_has(name):
+    assert undocumented(sources()[name]) == []
+
+
+def test_a_name_that_is_gone_is_found():
+    head = "@dataclass\nclass A:\n"
+    words = ["A.", "", "Attributes", "----------", "a, b : int", "    B.", ""]
+    text = head + '    """' + "\n    ".join(words) + '"""\n    a: int\n'
+    assert undocumented(text) == ["A.b"]
+    assert undocumented(text + "    b: int\n") == []

@@ -60,14 +60,14 @@ class AuditSpec:
         Numbers of records at which something may change that is computed from their number.
     numeric : bool
         Whether the features of the universe are numeric ones; else they are categories.
-    usual : mapping
+    defaults : mapping
         Options that an audit sets unless others are given: a small universe does not need the learner's own.
     masks : bool
         Whether its trees may differ in nothing but where they cut a feature of two codes.
     answers : bool
         Whether its fits are looked at by what they say of every record of the universe: how many trees there are is
         an answer, too.
-    sparing : bool
+    reduced : bool
         Whether the report looks at less of each setting, and samples only what tells more than the other layers: the
         first setting, what is refuted, and what cannot be replayed.
     refutes : int

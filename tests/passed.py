@@ -1,6 +1,6 @@
 """Which slow tests `make test` need not run again: they passed, and all that they reach is as it was.
 
-``make test-all`` runs every test and notebook.  For each file in which nothing failed it notes in
+``make test-all`` runs every test and notebook.  For each file that ran to its end without a failure it notes in
 ``tests/passed.json`` a key of what the file reaches: definitions, by ``notebooks/reach.py``, the locked packages, and
 all files of the repository where the tests read these; and which of its tests were skipped for want of something.
 ``make test`` leaves out the slow tests (``tests/slow.txt``) of the files that still have that key, but for those that
@@ -33,6 +33,7 @@ RECORD = "tests/passed.json"
 SLOW = "tests/slow.txt"  # what is left out, which does not change what passes
 #: What every run of tests reads, whatever it reaches.
 SETTINGS = ("pyproject.toml", "requirements.txt", "tests/nbval-sanitize.cfg")
+_COLLECTED = pytest.StashKey[set[str]]()
 
 
 def machine() -> dict[str, str]:
@@ -147,11 +148,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Find out once, for all workers, what is left out."""
     option = config.option
-    chosen = option.keyword or option.markexpr or any("::" in word for word in config.args)
-    if option.note_passed and (chosen or option.unless_passed):
+    config.stash[_COLLECTED] = set()
+    chosen = any(getattr(option, name, None) for name in ("keyword", "markexpr", "deselect", "lf", "stepwise"))
+    if option.note_passed and (chosen or option.unless_passed or any("::" in word for word in config.args)):
         raise pytest.UsageError("--note-passed notes whole files: it goes with no choice of tests inside them")
     if option.unless_passed and not hasattr(config, "workerinput"):
         option.passed = kept(slow.files(), record=option.passed_in)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[_COLLECTED].update(item.nodeid for item in session.items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """The run that hands tests out collects none itself."""
+    node.config.stash[_COLLECTED].update(ids)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -181,7 +193,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if config.option.note_passed:
         reports = terminalreporter.stats
         failed = {of(one.nodeid) for kind in ("failed", "error") for one in reports.get(kind, ())}
-        passed = {of(one.nodeid) for one in reports.get("passed", ())} - failed
+        ended = {one.nodeid for kind in ("passed", "skipped", "xfailed") for one in reports.get(kind, ())}
+        broken_off = {of(node) for node in config.stash[_COLLECTED] - ended}
+        passed = {of(one.nodeid) for one in reports.get("passed", ())} - failed - broken_off
         skipped = {slow.name(one.nodeid) for one in reports.get("skipped", ()) if not_run.lacks(one.longrepr)}
         known = note(passed, failed, skipped, record=config.option.passed_in)
         terminalreporter.write_line(f"{config.option.passed_in}: {known} files passed as they are")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from tests import passed, slow
 from tests.test_reached import FILES, git
+from tools import reached
 
 FOUND = ["tests/test_one.py", "tests/test_reads.py", "tests/test_two.py", "notebooks/page.ipynb"]
 EVERY = set(FOUND)
@@ -113,9 +115,9 @@ def test_what_was_skipped_is_remembered_until_it_has_run(project: Path) -> None:
 
 
 def test_no_file_with_a_failure_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a test that is skipped for want of a browser has shown nothing."""
-    names = [f"tests/test_{letter}.py" for letter in "abcde"]
-    lacking, red, broken, own = (f"{name}::TestIt::test_it[x]" for name in names[1:])
+    """Nor one that was broken off; and a test that is skipped for want of a browser has shown nothing."""
+    names = [f"tests/test_{letter}.py" for letter in "abcdef"]
+    lacking, red, broken, own, not_yet = (f"{name}::TestIt::test_it[x]" for name in names[1:])
     stats = {
         "passed": [report(f"{name}::test_other") for name in names],
         "skipped": [report(lacking, "Skipped: needs a browser: get one"), report(own, "Skipped: another form")],
@@ -125,7 +127,9 @@ def test_no_file_with_a_failure_is_noted(monkeypatch: pytest.MonkeyPatch) -> Non
     noted: list[set[str]] = []
     monkeypatch.setattr(passed, "note", lambda *files, record: noted.extend(files) or 0)
     lines: list[str] = []
-    config = SimpleNamespace(option=SimpleNamespace(note_passed=True, passed_in="here"))
+    collected = {report.nodeid for each in stats.values() for report in each} | {not_yet}
+    stash = {passed._COLLECTED: collected}
+    config = SimpleNamespace(option=SimpleNamespace(note_passed=True, passed_in="here"), stash=stash)
     passed.pytest_terminal_summary(SimpleNamespace(stats=stats, write_line=lines.append), config)
     assert noted == [{names[0], names[1], names[4]}, {names[2], names[3]}, {"test_b.py::TestIt::test_it"}]
     assert len(lines) == 1
@@ -158,8 +162,28 @@ def test_the_options(tmp_path: Path) -> None:
     assert found - left == {test for test in everything if slow.name(test) == again}
     record.write_text(json.dumps(keys | {"files": {name: "another"}}))
     assert set(re.findall(rf"{name}::\S+", collected(record, name, "--unless-passed")[1])) == everything
-    for chosen in (["-k", "law"], ["-m", "slow"], ["--unless-passed"], [f"{name}::test_a"]):
+    for chosen in (["-k", "law"], ["-m", "slow"], ["--deselect=x"], ["--unless-passed"], [f"{name}::test_a"]):
         code, said = collected(record, *([name] if "::" not in chosen[-1] else []), *chosen, "--note-passed")
         assert code != 0
         assert "--note-passed notes whole files" in said
     assert json.loads(record.read_text())["files"] == {name: "another"}
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_run_that_is_broken_off_notes_nothing_of_the_file(tmp_path: Path, workers: str) -> None:
+    """In one process, and where another one runs the tests; the file runs to its end if nothing stops it."""
+    record, file = tmp_path / "passed.json", "tests/test_slow_or_not.py"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers, "--note-passed", "-rN"]
+    stopped = "import pytest\ndef test_a(): pass\ndef test_b(): pytest.exit('enough')\ndef test_c(): pass\n"
+    whole = stopped.replace("pytest.exit('enough')", "pytest.skip('enough')")
+    clone = tmp_path / "clone"
+    reached.git(passed.ROOT, "clone", "--quiet", "--no-hardlinks", str(passed.ROOT), str(clone))
+    for name in ("tests/passed.py", "tests/slow.py", "tests/not_run.py", "conftest.py"):
+        (clone / name).write_bytes((passed.ROOT / name).read_bytes())
+    for text, known in ((stopped, []), (whole, [file])):
+        (clone / file).write_text(text)
+        env = {**os.environ, "PYTHONPATH": str(clone)}
+        subprocess.run(
+            [*command, "--passed-in", str(record), file], cwd=clone, env=env, capture_output=True, check=False
+        )
+        assert list(passed.read(record=str(record))["files"]) == known

@@ -44,8 +44,8 @@ _ICONS = re.compile(
     r'[ \t]*(?:<script src="[^"]*/fontawesome/[^"]*\.js[^"]*"></script>'
     r'|<link rel="preload" [^>]*fa-(?:brands|regular)-400\.woff2" />)\n?'
 )
-#: Pieces of code in the colour of the code around them: names, brackets and blanks, a quarter of a page of statements.
-_PLAIN = re.compile(r'<span class="[npw]">([^<]*)</span>')
+#: Pieces of code in the colour of the code around them: names, operators and blanks, half of a page of statements.
+_PLAIN = re.compile(r'<span class="[npow]">([^<]*)</span>')
 #: Cells of tables that do not wrap: numbers with signs or short words between them, and a name with one hyphen.
 _UNBROKEN = re.compile(
     r'<td( style="text-align: left")?>(?=(?:[\d.,%∞+−-]+ (?:/|±|of|to|against|至) )+[\d.,%∞+−-]+(?: ✗)?</td>'

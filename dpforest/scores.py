@@ -31,6 +31,7 @@ from dpforest.schema import TARGET_LEVELS
 __all__ = [
     "CLASSIFICATION",
     "GRAIN",
+    "MOST_MISFIT",
     "REGRESSION",
     "Score",
     "absolute_pearson",
@@ -56,6 +57,8 @@ __all__ = [
 
 #: Steps of a count in which a model of a table is given, see :func:`misfit`.
 GRAIN = 1 << 10
+#: What a model of a table and its noise may add up to, times the largest weight: scores are whole numbers of 64 bits.
+MOST_MISFIT = 1 << 60
 
 Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)
 
@@ -678,7 +681,7 @@ def misfit(modelled: np.ndarray, weight: int = 1, heaviest: int = 1, noise: int 
     weight, heaviest : int
         Public weight of the table, and the largest of any candidate; from 1 on.
     noise : int
-        Public; in the same steps.
+        Public; in the same steps.  It and the whole model add up to ``MOST_MISFIT / heaviest`` at most.
 
     Returns
     -------
@@ -689,6 +692,8 @@ def misfit(modelled: np.ndarray, weight: int = 1, heaviest: int = 1, noise: int 
     """
     if not 1 <= weight <= heaviest:
         raise ValueError(f"a weight must be from 1 to the largest, {shown(heaviest)}, not {shown(weight)}")
+    if heaviest * (float(np.abs(modelled).sum(dtype=float)) + abs(noise)) > MOST_MISFIT:
+        raise ValueError(f"a model and its noise must add up to {MOST_MISFIT} / {heaviest} at most: take smaller ones")
 
     def steps(counts: np.ndarray) -> np.ndarray:
         return weight * (np.abs(counts * GRAIN - modelled).sum(axis=(-2, -1)) - noise)

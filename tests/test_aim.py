@@ -259,6 +259,30 @@ def lopsided(number, shape):
     return said
 
 
+@pytest.mark.claim("lem-misfit")
+def test_a_score_fits_its_whole_number():
+    """What would not is refused: a score that wraps around would move by more than its range."""
+    most, table = scores.MOST_MISFIT, np.zeros((2, 2), dtype=np.int64)
+    table[0, 0] = most // 6
+    largest = scores.misfit(table, 3, 3, most // 6)
+    assert int(largest.exact(np.zeros((2, 2), dtype=np.int64))[0]) == 0
+    for count in (0, 1, 1 << 40):
+        counts = np.array([[count, 0], [0, 0]])
+        assert int(largest.exact(counts)[0]) == 3 * (abs(count * GRAIN - most // 6) - most // 6)
+    for model, noise in ((2 * table, most // 6), (table, -(most // 2)), (table + most // 6, 0)):
+        with pytest.raises(ValueError, match="take smaller ones"):
+            scores.misfit(model, 3, 3, noise)
+
+
+def test_the_least_budget_leaves_every_score_in_its_range():
+    """Noise of a standard deviation of 10^11 in each of a hundred thousand cells: what is subtracted is cut off."""
+    codes = [f"v{code}" for code in range(200)]
+    schema = Schema(categorical={name: codes for name in "abcdef"}, classes=["no", "yes"])
+    rows = [[codes[(7 * k + j) % 200] for j in range(6)] for k in range(40)]
+    fits = AIMClassifier(epsilon=1e-9, delta=1e-300, schema=schema, max_cells=1 << 20, random_state=0)
+    assert np.isfinite(quietly(fits, rows, ["no", "yes"] * 20).predict_proba(rows[:2])).all()
+
+
 #: Records (x, z, class) that change, each as much as they can, all marginals and both misfits, one of which falls.
 TOLD = {
     ADD_REMOVE: ([(0, 0, 1)] * 99, [(0, 0, 1)] * 100),

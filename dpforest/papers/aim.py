@@ -29,7 +29,7 @@ from dpforest.models.boosted import SCALE, BoostedClassifier, BoostedForest
 from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 from dpforest.schema import Schema
-from dpforest.scores import GRAIN
+from dpforest.scores import GRAIN, MOST_MISFIT
 from dpforest.structure.crossings import Crossings
 
 __all__ = ["AIMClassifier", "Annealing", "merged", "synthetic_rows"]
@@ -400,12 +400,15 @@ def _candidates(
     label = len(groups) - 1
     nothing = [(0, np.zeros(1, dtype=np.int64))]  # the class alone: one cell
     tables = [[(int(used[a]), groups[a]) for a in of if a != label] or nothing for of in small]
-    modelled = [np.rint(field.marginal(of) * GRAIN).astype(np.int64) for of in small]
+    # at the least budgets noise is larger than a score may be; what is cut off is public, as all of the model is
+    most = MOST_MISFIT // (4 * max(weights[of] for of in small))
+    masses = [field.marginal(of) * GRAIN for of in small]
+    modelled = [np.rint(np.minimum(mass, most / mass.size)).astype(np.int64) for mass in masses]
     width = [len(groups[label]) if label in of else 1 for of in small]
     return MarginalCandidates(
         Crossings.of(tables),
         np.array([label in of for of in small]),
         tuple(table.reshape(-1, wide) for table, wide in zip(modelled, width, strict=True)),
         tuple(weights[of] for of in small),
-        tuple(round(MEAN_NOISE * sigma * table.size * GRAIN) for table in modelled),
+        tuple(min(round(MEAN_NOISE * sigma * table.size * GRAIN), most) for table in modelled),
     )

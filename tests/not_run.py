@@ -39,10 +39,18 @@ PARQUET = needs("pyarrow", "pip install 'dpforest[parquet]'")
 SPARK = needs("Spark", "make spark")
 
 
-def lacks(longrepr: object) -> bool:
-    """Whether a test was skipped for want of something, and not for a reason of its own."""
-    reason = longrepr[2] if isinstance(longrepr, tuple) else ""
-    return bool(_FORM.fullmatch(reason.removeprefix("Skipped: ")) or _PACKAGE.search(reason))
+def lacking(reason: str) -> tuple[str, str] | None:
+    """What a skip is for want of, and what mends it; None where it has a reason of its own."""
+    if found := _FORM.fullmatch(reason.removeprefix("Skipped: ")):
+        return found["what"], found["mend"]
+    if found := _PACKAGE.search(reason):
+        return found["what"], f"pip install {found['what']}"
+    return None
+
+
+def reason_of(report: pytest.TestReport) -> str:
+    """Why a test was skipped; '' where that is not told."""
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
 
 
 def line(reasons: list[str]) -> str:
@@ -50,10 +58,9 @@ def line(reasons: list[str]) -> str:
     missing: dict[str, Counter[str]] = defaultdict(Counter)
     others = 0
     for reason in reasons:
-        if found := _FORM.fullmatch(reason.removeprefix("Skipped: ")):
-            missing[found["mend"]][found["what"]] += 1
-        elif found := _PACKAGE.search(reason):
-            missing[f"pip install {found['what']}"][found["what"]] += 1
+        if found := lacking(reason):
+            what, mend = found
+            missing[mend][what] += 1
         else:
             others += 1
     parts = []
@@ -71,8 +78,8 @@ def line(reasons: list[str]) -> str:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     yield
-    reports = terminalreporter.getreports("skipped")
-    if said := line([report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)]):
+    reasons = map(reason_of, terminalreporter.getreports("skipped"))
+    if said := line(list(filter(None, reasons))):
         terminalreporter.write_line(said)
 
 

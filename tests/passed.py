@@ -58,6 +58,13 @@ class Keys:
         return digest([(self.root / name).read_text(encoding="utf-8") for name in SETTINGS])
 
     @cached_property
+    def frame(self) -> str:
+        """A digest of what every run reaches."""
+        reach = reached.of(self._library, "conftest")
+        assert reach is not None
+        return reach.digest()
+
+    @cached_property
     def files(self) -> str:
         """A digest of all files of the repository, but for the record of what passed and the list of what is slow."""
         wanted = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]
@@ -77,9 +84,7 @@ class Keys:
         """The key of a file of tests or of a notebook, by its path from the root."""
         path = self.root / name
         if path.suffix == ".ipynb":
-            reach = reached.of(self._library, "conftest")
-            assert reach is not None
-            return digest([self.settings, reach.digest(), self.notebooks[path.stem], path.read_text(encoding="utf-8")])
+            return digest([self.settings, self.frame, self.notebooks[path.stem], path.read_text(encoding="utf-8")])
         module = f"tests.{path.stem}"
         reach = reached.of(self._library, module)
         assert reach is not None
@@ -196,7 +201,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         ended = {one.nodeid for kind in ("passed", "skipped", "xfailed") for one in reports.get(kind, ())}
         broken_off = {of(node) for node in config.stash[_COLLECTED] - ended}
         passed = {of(one.nodeid) for one in reports.get("passed", ())} - failed - broken_off
-        skipped = {slow.name(one.nodeid) for one in reports.get("skipped", ()) if not_run.lacks(one.longrepr)}
+        skipped = {
+            slow.name(one.nodeid) for one in reports.get("skipped", ()) if not_run.lacking(not_run.reason_of(one))
+        }
         known = note(passed, failed, skipped, record=config.option.passed_in)
         terminalreporter.write_line(f"{config.option.passed_in}: {known} files passed as they are")
 

@@ -47,12 +47,15 @@ def measured(report: Path) -> list[str]:
     """The slow ones of a junit report."""
     times: dict[str, list[float]] = defaultdict(list)
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        if (file := case.get("classname", "")).endswith(".ipynb"):
-            times[file.rpartition("/")[2]].append(float(case.get("time", 0)))
-        module, _, inside = case.get("classname", "").removeprefix("tests.").partition(".")
-        if module.startswith("test_"):
-            parts = [f"{module}.py", *inside.split("."), case.get("name", "")]
-            times[name("::".join(filter(None, parts)))].append(float(case.get("time", 0)))
+        room, _, module = case.get("classname", "").partition(".")
+        if room == "notebooks":
+            of = module
+        elif room == "tests":
+            module, _, inside = module.partition(".")
+            of = name("::".join(filter(None, [f"{module}.py", *inside.split("."), case.get("name", "")])))
+        else:
+            continue
+        times[of].append(float(case.get("time", 0)))
     return sorted(function for function, each in times.items() if sum(each) > min(LIMIT * len(each), TOGETHER))
 
 

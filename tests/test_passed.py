@@ -135,6 +135,29 @@ def test_no_file_with_a_failure_is_noted(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(lines) == 1
 
 
+def test_what_is_slow_is_read_from_a_run(tmp_path: Path) -> None:
+    """A function by the mean of its cases, or by all of them; a notebook by its cells."""
+    cases = [
+        ("tests.test_one", "test_slow[a]", 0.3),
+        ("tests.test_one", "test_slow[b]", 0.2),
+        ("tests.test_one", "test_quick", 0.1),
+        ("tests.test_one.TestIt", "test_slow", 0.3),
+        *[("tests.test_two", f"test_often[{k}]", 0.1) for k in range(60)],
+        ("notebooks.page.ipynb", "Cell 0", 0.1),
+        ("notebooks.page.ipynb", "Cell 1", 0.5),
+        ("notebooks.quick.ipynb", "Cell 0", 0.1),
+    ]
+    lines = [f'<testcase classname="{where}" name="{name}" time="{time}"/>' for where, name, time in cases]
+    (tmp_path / "times.xml").write_text(f"<testsuites><testsuite>{''.join(lines)}</testsuite></testsuites>")
+    slow_ones = ["page.ipynb", "test_one.py::TestIt::test_slow", "test_one.py::test_slow", "test_two.py::test_often"]
+    assert slow.measured(tmp_path / "times.xml") == slow_ones
+    assert {slow.path_of(test) for test in slow_ones} == {
+        "notebooks/page.ipynb",
+        "tests/test_one.py",
+        "tests/test_two.py",
+    }
+
+
 def collected(record: Path, *options: str) -> tuple[int, str]:
     """What pytest chooses of a file with slow tests and quick ones, with a record of its own."""
     quiet = ["-q", "-p", "no:cacheprovider", "--collect-only"]

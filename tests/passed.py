@@ -171,6 +171,7 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
     node.config.stash[_COLLECTED].update(ids)
 
 
+@pytest.hookimpl(trylast=True)  # what is listed as slow is marked so by conftest.py
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take away the slow tests of the files that passed as they are."""
     names = set(getattr(config.option, "passed", ()))

@@ -166,6 +166,25 @@ def collected(record: Path, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "listed"),
+    [("tests/test_privacy.py", True), ("tests/test_bits.py", False), ("notebooks/zoo.ipynb", True)],
+)
+def test_what_is_listed_or_marked_as_slow_is_left_out(tmp_path: Path, name: str, listed: bool) -> None:
+    """Whether ``slow.txt`` or the file itself says that it is slow."""
+    record = tmp_path / "passed.json"
+    record.write_text(json.dumps({"where": passed.machine(), "files": {name: passed.Keys().of(name)}, "skipped": []}))
+    everything, left = (
+        set(re.findall(rf"^{name}::.+$", collected(record, name, "--nbval", *options)[1], flags=re.M))
+        for options in ([], ["--unless-passed"])
+    )
+    gone = {slow.name(node) for node in everything - left}
+    assert gone
+    assert left < everything
+    assert ({test for test in slow.listed() if slow.path_of(test) == name} == gone) == listed
+    assert not {slow.name(node) for node in left} & gone
+
+
 def test_the_options(tmp_path: Path) -> None:
     """Slow tests of a file on record are left out, if asked for; a choice of tests is not noted as the file."""
     name, record = "tests/test_bits.py", tmp_path / "passed.json"

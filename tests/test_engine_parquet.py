@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -18,12 +19,16 @@ from engine_tables import COUNT, KEYED, READER, SCHEMA, TABLE, forest, in_memory
 
 from dpforest import (
     DiffGenClassifier,
+    DPAdaBoostClassifier,
     DTDiffClassifier,
     EDPRFClassifier,
     PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
     RandomTreesClassifier,
     RandomTreesRegressor,
+    SBDTClassifier,
     Schema,
+    counting,
 )
 from dpforest.curator.reader import SchemaReader
 from dpforest.engines import EngineError, TableError, is_out_of_core, table_of
@@ -555,6 +560,54 @@ def test_what_fits_is_read_once(tmp_path, monkeypatch, reader, width, kept, n_jo
     assert size == width * min(100 * kept, 997)
     again = table.open(reader, n_jobs)
     assert again._kept is not table._kept  # each open table has its own
+
+
+NUMBER = Schema(numeric={"age": (0, 100)}, categorical=SCHEMA.categorical, target=(0, 60))
+FEW = {"n_bins": 8, "epsilon": 20.0, "random_state": 0}
+BOOSTED = {  # a learner, its target, and whether its scores are kept
+    "flagship": (PrivateBoostingClassifier(schema=SCHEMA, n_estimators=5, **FEW), "income", True),
+    "flagship, a number": (PrivateBoostingRegressor(schema=NUMBER, n_estimators=5, **FEW), "hours", True),
+    "DP-AdaBoost": (DPAdaBoostClassifier(schema=SCHEMA, n_estimators=4, **FEW), "income", True),
+    # a record that a filter puts aside has no score of later trees, so that rounds are repeated in each pass
+    "S-BDT": (SBDTClassifier(schema=SCHEMA, n_estimators=3, max_depth=2, **FEW), "income", False),
+}
+
+
+@pytest.mark.parametrize("name", BOOSTED)
+def test_scores_of_kept_rows_are_added_up_once(tmp_path, monkeypatch, name):
+    """The model is that of memory, whatever there is room for; where there is room, each block asks a tree once."""
+    monkeypatch.setattr(engine, "_PIECE", 90)
+    learner, target, kept = BOOSTED[name]
+    columns = learner.schema.columns
+    learner.set_params(n_jobs=1).fit(TABLE[[*columns, target]], target)
+    model = learner.to_dict(seeded=True)
+    asked, opened = Counter(), []
+    sum_values, prepare = counting.sum_values, Parquet._prepare
+
+    def count(codes, forest, values, **how):
+        asked[values.tobytes(), codes.tobytes()] += 1
+        return sum_values(codes, forest, values, **how)
+
+    def note(self):
+        prepare(self)
+        opened.append(self)
+
+    monkeypatch.setattr(counting, "sum_values", count)
+    monkeypatch.setattr(Parquet, "_prepare", note)
+    cut(tmp_path, [300, 0, 697], group=250)
+    encoded = (len(columns) + 1) * 997
+    for room, n_jobs in ((encoded, 1), (encoded + 9000, 2), (1 << 30, 2)):
+        asked.clear()
+        learner.set_params(n_jobs=n_jobs).fit(Parquet(tmp_path, rows=150, cache=room, progress=False), target)
+        assert learner.to_dict(seeded=True) == model
+        blocks = [block for each in opened[-1]._kept.values() for block in each]
+        scored = [block.cache.found for block in blocks if block.cache is not None and block.cache.found is not None]
+        assert sum(len(block.labels) for block in blocks) == 997
+        assert encoded + sum(each.n_bytes for each in scored) <= room
+        assert bool(scored) == (kept and room > encoded)
+        whole = [block for block in blocks if block.cache is not None]
+        again = [n for (_, codes), n in asked.items() if n > 1 and codes in {block.codes.tobytes() for block in whole}]
+        assert bool(again) == (not kept or room < 1 << 30)
 
 
 @pytest.mark.parametrize("cache", [-1, 0.5, None, True])

@@ -17,13 +17,17 @@ from dpforest.models.boosted import SCALE
 from dpforest.models.forest import Forest
 from dpforest.schema import TARGET_LEVELS
 
-__all__ = ["KEYS_REPEAT", "InMemoryRecords"]
+__all__ = ["KEYS_REPEAT", "Calibrated", "InMemoryRecords"]
 
 KEYS_REPEAT = (
     "a Poisson bootstrap draws the copies of each record by itself, and a key may come twice, so that records would be "
     "copied together, which is not charged: leave key out; where an engine keeps no order of the rows, use "
     "sampling='assignment' or 'all'"
 )
+
+
+#: The targets, whether they were taken together, and the weights of the records for them.
+Calibrated = tuple[tuple[bytes, bool], np.ndarray]
 
 
 class RecordCoins(Protocol):
@@ -67,8 +71,7 @@ class InMemoryRecords:
         self.part_of: np.ndarray | None = None  # of each record, where scores are means over parts
         self.n_parts = 1
         self._scores: np.ndarray | None = None  # of the released trees, of each record: (n_rows, n_classes)
-        # the targets, whether they were taken together, and the weights of the records for them
-        self._calibrated: tuple[tuple[bytes, bool], np.ndarray] | None = None
+        self._calibrated: Calibrated | None = None
         self.weighted: np.ndarray | None = None  # class and weight of each record in one code
         self.held_out = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
         self._shares: np.ndarray | None = None  # AdaBoost's weights of the records, which add up to 1

@@ -8,8 +8,9 @@ charged and released is none of the workers' business: it happens once, where th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +19,7 @@ from dpforest import counting
 from dpforest.chance import Chance, keyed
 from dpforest.curator.filters import FilterLimits
 from dpforest.curator.known import CachedCounts
-from dpforest.curator.memory import KEYS_REPEAT, InMemoryRecords
+from dpforest.curator.memory import KEYS_REPEAT, Calibrated, InMemoryRecords
 from dpforest.curator.queries import Query
 from dpforest.engines import Block, Table, TableError
 from dpforest.models.forest import Forest
@@ -76,9 +77,23 @@ class Question:
 
     def __call__(self, block: Block) -> tuple[np.ndarray]:
         records = _BlockRecords(block, self.n_classes, self.cardinalities)
-        for step, arguments in self.steps:
-            step(records, *arguments)
-        return (records.answer(self.query),)
+        records.repeat(self.steps)
+        answer = records.answer(self.query)
+        records.keep_scores(self.steps)
+        return (answer,)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """The scores of the records of a block after the steps that add scores, and what weights followed from them."""
+
+    steps: list[Step]
+    scores: np.ndarray
+    calibrated: Calibrated | None
+
+    @property
+    def n_bytes(self) -> int:
+        return self.scores.nbytes + (0 if self.calibrated is None else self.calibrated[1].nbytes)
 
 
 class _BlockRecords(InMemoryRecords):
@@ -90,6 +105,49 @@ class _BlockRecords(InMemoryRecords):
 
     def numbers(self) -> np.ndarray:
         return self._block.ids
+
+    def repeat(self, steps: Sequence[Step]) -> None:
+        """Carry out the steps; scores that earlier passes kept are not added up again."""
+        known = self._kept(steps)
+        if known is not None:
+            self._scores, self._calibrated = known.scores, known.calibrated
+        n_known = 0 if known is None else len(known.steps)
+        for step, arguments in steps:
+            if step is InMemoryRecords.add_scores and n_known:
+                n_known -= 1
+            else:
+                step(self, *arguments)
+
+    def keep_scores(self, steps: Sequence[Step]) -> None:
+        """Keep the scores and weights of the records for later passes, if the engine keeps the block."""
+        if self._block.cache is not None and self._scores is not None and _leave_rows(steps):
+            scored = _Scored(_adding_scores(steps), self._scores, self._calibrated)
+            self._block.cache.keep(scored, scored.n_bytes)
+
+    def _kept(self, steps: Sequence[Step]) -> _Scored | None:
+        """What was kept, if its steps are the first of these that add scores."""
+        found = None if self._block.cache is None else self._block.cache.found
+        if found is None or not _leave_rows(steps):
+            return None
+        adding = _adding_scores(steps)
+        return found if len(found.steps) <= len(adding) and all(map(is_, found.steps, adding)) else None
+
+
+def _leave_rows(steps: Sequence[Step]) -> bool:
+    """Whether the rows of a block stay what they are, and no step but one that adds scores changes the scores."""
+    return all(step in _LEAVING_ROWS for step, _ in steps)
+
+
+_LEAVING_ROWS = (
+    InMemoryRecords.assign,
+    InMemoryRecords.partition_records,
+    InMemoryRecords.add_scores,
+    InMemoryRecords.weigh_records,
+)
+
+
+def _adding_scores(steps: Sequence[Step]) -> list[Step]:
+    return [step for step in steps if step[0] is InMemoryRecords.add_scores]
 
 
 @claim("lem-blocks")

@@ -17,7 +17,18 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from dpforest.engines.table import Block, EngineError, Pass, PassResult, Table, TableError, merge, missing_columns
+from dpforest.engines.table import (
+    Block,
+    BlockCache,
+    CacheSpace,
+    EngineError,
+    Pass,
+    PassResult,
+    Table,
+    TableError,
+    merge,
+    missing_columns,
+)
 from dpforest.messages import shown
 
 if TYPE_CHECKING:
@@ -65,7 +76,9 @@ class Parquet(Table):
     cache : int
         Bytes of encoded rows that stay in memory between the passes of a fit: a byte for each feature and one more for
         each row, and eight for a key.  Later passes need not decode those rows again, and only count.  They are those
-        of the first files, as many as fit; the others are read again in each pass.  0 for none.
+        of the first files, as many as fit; the others are read again in each pass.  Where there is room left, boosting
+        keeps what the released trees say of these rows, 8 bytes for each class, and their weights, so that a round
+        costs as much as the one before.  0 for none.
     progress : bool or None
         Whether each pass shows a progress bar; None shows it where standard error is a terminal.
 
@@ -131,8 +144,9 @@ class Parquet(Table):
         reader = self.reader
         self._files = self._open_all(reader.columns, reader.key)
         self._pieces = [piece for piece in self._cut(_PIECE) if piece.n_rows]
-        self._keep = set(self._fitting())
+        self._keep = {piece.first: size for piece, size in self._fitting()}
         self._kept: dict[int, list[Block]] = {}  # by the number of the piece's first row
+        self._space = CacheSpace(self.cache - sum(self._keep.values()))
         self.scan_bytes = sum(_compressed(file, reader.columns) for file in self._files)
 
     def _open_all(self, columns: list[str], key: str | None = None) -> list[_ParquetFile]:
@@ -195,24 +209,36 @@ class Parquet(Table):
                 yield block if block.numbers is not None else replace(block, numbers=_places(first, len(block.labels)))
                 first += len(block.labels)
             return
-        read = []
+        kept: list[Block] = []
+        part: list[Block] = []  # of the next block that is kept
         for where, frame, first in _frames(piece, self.reader.columns, self.reader.key, self._batch):
             with _named(where):
                 block = self.reader.read(frame, first)
             if piece.first in self._keep:
-                read.append(block if self.reader.key else replace(block, numbers=None))
+                if part and sum(len(each.labels) for each in (*part, block)) > self.rows_at_once:
+                    kept.append(self._joined(part))
+                    part = []
+                part.append(block if self.reader.key else replace(block, numbers=None))
             yield block
         if piece.first in self._keep:
-            self._kept[piece.first] = read
+            self._kept[piece.first] = [*kept, self._joined(part)] if part else kept
 
-    def _fitting(self) -> Iterator[int]:
-        """First rows of the pieces that are kept: public, for it depends on the footers alone."""
+    def _joined(self, parts: list[Block]) -> Block:
+        """One block of the rows of these, with a cache of its own if it is large enough to be counted by itself."""
+        codes, labels = np.concatenate([part.codes for part in parts], axis=1), [part.labels for part in parts]
+        numbers = np.concatenate([part.ids for part in parts]) if self.reader.key else None
+        cache = BlockCache(self._space) if codes.shape[1] >= _PIECE else None
+        return Block(codes, np.concatenate(labels), numbers, np.sum([part.strays for part in parts], axis=0), cache)
+
+    def _fitting(self) -> Iterator[tuple[_RowGroups, int]]:
+        """The pieces that are kept, and their bytes: public, for they depend on the footers alone."""
         room = self.cache
         for piece in self._pieces:
-            room -= piece.n_rows * (len(self.reader.features) + (9 if self.reader.key else 1))
-            if room < 0:
+            size = piece.n_rows * (len(self.reader.features) + (9 if self.reader.key else 1))
+            if size > room:
                 return
-            yield piece.first
+            room -= size
+            yield piece, size
 
     @property
     def _batch(self) -> int:
@@ -453,7 +479,7 @@ def _count(job: Pass, blocks: Iterable[Block], rows: int) -> PassResult:
 
     for block in blocks:
         size, start = len(block.labels), 0
-        if size == rows and not n_rows:
+        if block.cache is not None or (size == rows and not n_rows):
             found = counted(block)
             continue
         if room is None:  # its memory is used again and again: a task keeps nothing of a block

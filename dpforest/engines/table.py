@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -21,7 +22,19 @@ from dpforest.privacy import account
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Block", "EngineError", "Pass", "PassResult", "Read", "Reader", "Table", "TableError", "merge"]
+__all__ = [
+    "Block",
+    "BlockCache",
+    "CacheSpace",
+    "EngineError",
+    "Pass",
+    "PassResult",
+    "Read",
+    "Reader",
+    "Table",
+    "TableError",
+    "merge",
+]
 
 Answers = tuple[np.ndarray, ...]
 Task = Callable[["Block"], Answers]
@@ -33,6 +46,45 @@ class TableError(ValueError):
 
 class EngineError(RuntimeError):
     """The engine that reads the table failed; nothing was released, and a new fit starts from nothing."""
+
+
+class CacheSpace:
+    """Bytes that are left for what stays in memory between passes, for all threads."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self._left, self._lock = n_bytes, Lock()
+
+    def take(self, n_bytes: int) -> bool:
+        """Whether so many bytes are left, which are then taken; a negative number gives them back."""
+        with self._lock:
+            if n_bytes > self._left:
+                return False
+            self._left -= n_bytes
+            return True
+
+
+class BlockCache:
+    """What a task worked out for the rows of one block, for the tasks of later passes.
+
+    Parameters
+    ----------
+    space : CacheSpace
+        Of all blocks of the table together.
+
+    Attributes
+    ----------
+    found : object
+        What was kept last; None before.
+    """
+
+    def __init__(self, space: CacheSpace) -> None:
+        self._space, self._size = space, 0
+        self.found: Any = None
+
+    def keep(self, found: Any, n_bytes: int) -> None:
+        """Keep this in place of what was kept before, if there is room."""
+        if self._space.take(n_bytes - self._size):
+            self.found, self._size = found, n_bytes
 
 
 @dataclass(frozen=True)
@@ -48,12 +100,15 @@ class Block:
         What tells the records apart (:attr:`ids`); None where the engine keeps no order and no key was named.
     strays : ndarray of int64, shape (n_features + 1,)
         Values clipped or sent to ``other``, by column, and in the target.
+    cache : BlockCache or None
+        Of a block that the engine hands to the task of every pass, with the same rows.
     """
 
     codes: np.ndarray
     labels: np.ndarray
     numbers: np.ndarray | None
     strays: np.ndarray
+    cache: BlockCache | None = None
 
     @property
     def ids(self) -> np.ndarray:

@@ -109,8 +109,9 @@ serve: ## show the built book at http://localhost:8000 (another port: PORT=8080)
 pdf: book ## print the book as one PDF, _build/dpforest.pdf (needs Chromium and a font with Chinese; some minutes)
 	$(PY) book/pdf.py
 
-bench: env ## measure speed and memory against scikit-learn and one np.bincount pass
+bench: env ## measure speed and memory against scikit-learn and one np.bincount pass; passes over files against bare scans
 	$(PY) -m benchmarks.speed
+	$(PY) -m benchmarks.passes
 
 scale: env ## fit 100 trees to 10^8 rows within 4 GB, and note it in notebooks/record (4 GB of disk)
 	ulimit -d 3900000 && $(PY) -m benchmarks.scale --rows 100000000 --json notebooks/record/scale.json

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks import scale, speed
+from benchmarks import passes, scale, speed
 from dpforest.schema import TARGET_LEVELS
 
 
@@ -209,3 +209,21 @@ def test_a_fit_has_a_process_of_its_own(tmp_path, capsys, monkeypatch):
     assert one["workers"] == 0
     with pytest.raises(RuntimeError, match=r"ended with 1 .*TableError: no Parquet file"):
         in_a_fresh_process({"engine": "parquet"}, [tmp_path / "none.parquet"], False)
+
+
+def test_passes_over_files_are_given_in_scans_and_models_compared(tmp_path, monkeypatch):
+    lines = []
+    assert passes.report(3000, tmp_path, lines.append)
+    rows = [line.split("|")[1:-1] for line in lines if line.startswith("| ") and "kept" not in line]
+    assert [name.strip() for name, *_ in rows] == list(passes.CACHES)
+    assert len({n.strip() for _, n, *_ in rows}) == 1
+    assert all(float(median) > 0 for *_, median in rows)
+    assert "the same model, in memory, too: yes" in "".join(lines)
+    first = passes.fit
+
+    def other(paths, cache):
+        return first(paths, cache)._replace(model={"cache": cache})
+
+    monkeypatch.setattr(passes, "fit", other)
+    assert not passes.report(3000, tmp_path, lines.append)
+    assert "NO" in lines[-2]

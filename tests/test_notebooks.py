@@ -109,6 +109,11 @@ def test_it_runs_without_the_book(notebook: nbformat.NotebookNode) -> None:
     assert not named & {"myst_nb", "sphinx", "jupyter_book", "pytest"}
 
 
+def test_it_runs_in_a_checkout_that_is_not_installed(notebook: nbformat.NotebookNode) -> None:
+    """With ``pip install -r requirements.txt`` alone, nothing knows the library as an installed package."""
+    assert "importlib.metadata" not in "\n".join(cell.source for cell in notebook.cells)
+
+
 GLUED = {"a number": 0.25, "text": "a < b", "HTML": HTML("<b>x</b>"), "a table": pd.DataFrame({"x": [1, 2]})}
 
 

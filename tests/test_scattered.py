@@ -9,6 +9,7 @@ import math
 import pickle
 import re
 import warnings
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -35,7 +36,7 @@ from dpforest.curator.reader import SchemaReader
 from dpforest.curator.scattered import BlockedRecords
 from dpforest.curator.selections import CutCandidates, DivisionCandidates, FeatureCandidates, LabelCandidates
 from dpforest.engines import EngineError, Table, TableError
-from dpforest.engines.table import Block, merge, missing_columns
+from dpforest.engines.table import Block, BlockCache, CacheSpace, merge, missing_columns
 from dpforest.learners.cuts import grow_random
 from dpforest.learners.growth import Growth
 from dpforest.papers.diff_lr import DiffLRRegressor
@@ -45,6 +46,7 @@ from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger
 from dpforest.registry import PAPERS
+from dpforest.structure.splits import Splits
 from tests import not_run
 
 COLUMNS = {"numeric": {"a": (0, 1), "n": (0, 9)}, "categorical": {"b": ["x", "y", "z"], "c": ["u", "v"]}}
@@ -75,6 +77,8 @@ class Pieces(Table):
     again : bool
         Whether the rows are read again in each pass, as an engine does; else their blocks are kept, also for the next
         model with the same reader.  Reading is what takes the time, and gives the same blocks each time.
+    cached : bool
+        Whether blocks stay for one fit, as in an engine in one process: each has a cache for what a task works out.
     """
 
     #: Blocks of a frame, which stays as long as they do, by the piece and the reader.
@@ -83,15 +87,26 @@ class Pieces(Table):
     engine = "pieces"
 
     def __init__(
-        self, frame, cuts=(), *, ordered=True, backward=False, dies=None, edits=None, again=False, progress=None
+        self,
+        frame,
+        cuts=(),
+        *,
+        ordered=True,
+        backward=False,
+        dies=None,
+        edits=None,
+        again=False,
+        cached=False,
+        progress=None,
     ):
         super().__init__(progress=progress)
         self.frame, self.cuts, self.ordered, self.backward = frame, list(cuts), ordered, backward
-        self.dies, self.edits, self.again = dies, edits or {}, again or bool(edits)
+        self.dies, self.edits, self.again, self.cached = dies, edits or {}, again or bool(edits), cached
         self.jobs: list[bytes] = []  # shared with the opened copy, as the log is
 
     def _prepare(self):
         missing_columns(self.reader.columns, self.frame.columns, "the table")
+        self.mine: dict[tuple[int, int], list[Block]] = {}
 
     def _run(self, job):
         packed, number = pickle.dumps(job), len(self.jobs)
@@ -109,7 +124,13 @@ class Pieces(Table):
             # some pieces in one frame, some in two, for each frame that is read takes a millisecond and more
             between = [(start + stop) // 2] if stop - start > 40 else []
             frames = [frame.iloc[a:b] for a, b in pairwise([start, *between, stop])]
-            if self.again:
+            if self.cached:
+                if (start, stop) not in self.mine:
+                    space = CacheSpace(1 << 40)
+                    mine = [replace(block, cache=BlockCache(space)) for block in job.read(frames, first)]
+                    self.mine[start, stop] = mine
+                found = merge(map(job.count, self.mine[start, stop]), job.reader)
+            elif self.again:
                 found = there(frames, first)
             else:
                 _, blocks = self.kept.setdefault(id(frame), (frame, {}))
@@ -447,7 +468,22 @@ STEPS: dict[str, Any] = {
     "weigh_records": lambda curator: curator.weigh_records(class_weights=[0.3, 1.0, 0.7], rule="logistic"),
     "assign, then weigh": lambda curator: (curator.assign(2), curator.weigh_records(class_weights=[0.3, 1.0, 0.7])),
     "assign, then divide": lambda curator: (curator.assign(2), curator.partition_records(3)),
+    "weigh by trees": lambda curator: [curator.weigh_records(STUMP, VOTES * k, rule="logistic") for k in (1, 2, 3)],
+    "copies, weighed by trees": lambda curator: (
+        curator.poisson_bootstrap(2),
+        [curator.weigh_records(STUMP, VOTES * k, rule="logistic") for k in (1, 2, 3)],
+    ),
 }
+#: A tree of one split of the first feature, and what its leaves say for each class.
+STUMP = Splits(
+    feature=np.array([0, -1, -1], np.int32),
+    first_child=np.array([1, 0, 0], np.int32),
+    arity=np.array([2, 0, 0], np.int32),
+    multiway=np.zeros(3, bool),
+    mask=np.array([[0b11110000, 0, 0, 0], [0] * 4, [0] * 4], np.uint64),
+    roots=np.zeros(1, np.int32),
+)
+VOTES = np.array([[0, 0, 0], [0.25, 0, -0.5], [0, 0.75, 0]])
 
 
 @pytest.mark.claim("lem-blocks")
@@ -456,14 +492,14 @@ def test_every_query_has_the_answer_of_the_table_in_memory(before):
     """One curator after the other, with the same seed: questions to the leaves of a forest that was split at random."""
     frame, schema = frame_of("classifier"), SCHEMAS["classifier"]
     said = []
-    for cuts in (None, *CUTS.values()):
+    for cuts, cached in ((None, False), (THREE, True), *((cuts, False) for cuts in CUTS.values())):
         ledger, source = Ledger(), chance.Seeded(3)
         if cuts is None:
             codes, labels = schema.encode(frame[FEATURES], 8).codes, schema.encode_labels(frame["y"])
             where = {"chance": source, "ledger": ledger}
             curator: Curator = Curator(codes, labels, 3, schema.cardinalities(8), **where)
         else:
-            curator = scattered(Pieces(frame, cuts, again=True), source=source, ledger=ledger)
+            curator = scattered(Pieces(frame, cuts, again=not cached, cached=cached), source=source, ledger=ledger)
         STEPS[before](curator)
         growth = Growth(2, 4, 3, ledger, "assignment" if "assign" in before else "sequential")
         grow_random(growth, chance.Seeded(1), schema.cardinalities(8), np.array([True, True, False, False]), 2)
@@ -473,7 +509,7 @@ def test_every_query_has_the_answer_of_the_table_in_memory(before):
         scopes = ledger.open("asked", np.zeros(len(nodes), dtype=int))
         found = [query(curator, growth, nodes, scopes).tolist() for query in QUERIES.values()]
         said.append((found, str(ledger), curator.unit, curator.n_parts))
-    assert said[0] == said[1] == said[2] == said[3]
+    assert said[0] == said[1] == said[2] == said[3] == said[4]
     assert np.sum(said[0][0][3]) > 0
 
 
@@ -491,6 +527,15 @@ COPYING = [(learner, options) for learner, options in SHARING if options.get("sa
 
 
 @pytest.mark.claim("thm-keyed-assignment")
+@pytest.mark.claim("lem-blocks")
+@pytest.mark.parametrize(("learner", "options"), SHARING, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_blocks_that_stay_in_memory_give_the_same_model(learner, options):
+    """What a block keeps of the scores of its records changes nothing."""
+    frame = frame_of(kind_of(learner))
+    kept = fitted(configured(learner, **options), Pieces(frame, THREE, cached=True))
+    assert released(kept) == released(in_memory(configured(learner, **options), frame))
+
+
 @pytest.mark.parametrize(("learner", "options"), KEYED, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_with_a_key_the_order_of_the_rows_does_not_matter(learner, options):
     frame = frame_of(kind_of(learner))

@@ -79,7 +79,7 @@ class Question:
         records = _BlockRecords(block, self.n_classes, self.cardinalities)
         records.repeat(self.steps)
         answer = records.answer(self.query)
-        records.keep_scores(self.steps)
+        records.keep_scores()
         return (answer,)
 
 
@@ -102,52 +102,49 @@ class _BlockRecords(InMemoryRecords):
     def __init__(self, block: Block, n_classes: int, cardinalities: np.ndarray) -> None:
         super().__init__(block.codes, block.labels, n_classes, cardinalities)
         self._block = block
+        self._adding: list[Step] = []  # the steps to which the scores are due, where they may be kept
 
     def numbers(self) -> np.ndarray:
         return self._block.ids
 
     def repeat(self, steps: Sequence[Step]) -> None:
         """Carry out the steps; scores that earlier passes kept are not added up again."""
-        known = self._kept(steps)
-        if known is not None:
-            self._scores, self._calibrated = known.scores, known.calibrated
-        n_known = 0 if known is None else len(known.steps)
+        if all(step in _LEAVING_ROWS for step, _ in steps):
+            adding = [step for step in steps if step[0] is InMemoryRecords.add_scores]
+            new = adding[self._take_kept(adding) :]
+            if self._scores is None and len(new) > 1:  # one walk down all trees, which adds in the same order
+                forests, values = zip(*(arguments for _, arguments in new), strict=True)
+                new = [(InMemoryRecords.add_scores, (counting.Splits.join(forests), np.concatenate(values)))]
+            steps = [*new, *(step for step in steps if step[0] is not InMemoryRecords.add_scores)]
+            self._adding = adding
         for step, arguments in steps:
-            if step is InMemoryRecords.add_scores and n_known:
-                n_known -= 1
-            else:
-                step(self, *arguments)
+            step(self, *arguments)
 
-    def keep_scores(self, steps: Sequence[Step]) -> None:
+    def keep_scores(self) -> None:
         """Keep the scores and weights of the records for later passes, if the engine keeps the block."""
-        if self._block.cache is not None and self._scores is not None and _leave_rows(steps):
-            scored = _Scored(_adding_scores(steps), self._scores, self._calibrated)
-            self._block.cache.keep(scored, scored.n_bytes)
+        if self._block.cache is not None and self._adding:
+            assert self._scores is not None
+            for calibrated in (self._calibrated, None):  # weights follow from scores, so that they can be left out
+                scored = _Scored(self._adding, self._scores, calibrated)
+                if self._block.cache.keep(scored, scored.n_bytes):
+                    return
 
-    def _kept(self, steps: Sequence[Step]) -> _Scored | None:
-        """What was kept, if its steps are the first of these that add scores."""
-        found = None if self._block.cache is None else self._block.cache.found
-        if found is None or not _leave_rows(steps):
-            return None
-        adding = _adding_scores(steps)
-        return found if len(found.steps) <= len(adding) and all(map(is_, found.steps, adding)) else None
-
-
-def _leave_rows(steps: Sequence[Step]) -> bool:
-    """Whether the rows of a block stay what they are, and no step but one that adds scores changes the scores."""
-    return all(step in _LEAVING_ROWS for step, _ in steps)
+    def _take_kept(self, adding: list[Step]) -> int:
+        """Start from what was kept, if its steps are the first of these; returned is how many that are."""
+        kept = None if self._block.cache is None else self._block.cache.found
+        if kept is None or len(kept.steps) > len(adding) or not all(map(is_, kept.steps, adding)):
+            return 0
+        self._scores, self._calibrated = kept.scores, kept.calibrated
+        return len(kept.steps)
 
 
+#: Steps after which a block has the rows that it had, whose scores are those that ``add_scores`` added.
 _LEAVING_ROWS = (
     InMemoryRecords.assign,
     InMemoryRecords.partition_records,
     InMemoryRecords.add_scores,
     InMemoryRecords.weigh_records,
 )
-
-
-def _adding_scores(steps: Sequence[Step]) -> list[Step]:
-    return [step for step in steps if step[0] is InMemoryRecords.add_scores]
 
 
 @claim("lem-blocks")

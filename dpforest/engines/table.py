@@ -81,10 +81,11 @@ class BlockCache:
         self._space, self._size = space, 0
         self.found: Any = None
 
-    def keep(self, found: Any, n_bytes: int) -> None:
-        """Keep this in place of what was kept before, if there is room."""
-        if self._space.take(n_bytes - self._size):
+    def keep(self, found: Any, n_bytes: int) -> bool:
+        """Keep this in place of what was kept before, if there is space; returned is whether there is."""
+        if fits := self._space.take(n_bytes - self._size):
             self.found, self._size = found, n_bytes
+        return fits
 
 
 @dataclass(frozen=True)

@@ -180,15 +180,9 @@ class Forest:
     def join(cls, forests: Iterable[Forest]) -> Forest:
         """The trees of several forests, one after the other."""
         forests = list(forests)
-        before = np.cumsum([0, *(forest.n_nodes for forest in forests[:-1])]).astype(np.int32)
+        shape = Splits.join(forests)
         columns = {name: np.concatenate([getattr(forest, name) for forest in forests]) for name in _DTYPES}
-        columns["first_child"] = np.concatenate(
-            [
-                np.where(forest.feature >= 0, forest.first_child + start, 0)
-                for forest, start in zip(forests, before, strict=True)
-            ]
-        )
-        columns["roots"] = np.concatenate([forest.roots + start for forest, start in zip(forests, before, strict=True)])
+        columns |= {name: getattr(shape, name) for name in SHAPE}
         return cls(**columns, shrinkage=forests[0].shrinkage)
 
     def describe(self, columns: Sequence[str], tree: int = 0, max_lines: int = 40) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -87,6 +88,16 @@ class Splits:
         arrays = {name: getattr(splits, name) for name in SHAPE}
         if all(_few(array, SHAPE[name]) for name, array in arrays.items()):
             return _kept(*((array.shape, array.tobytes()) for array in arrays.values()))
+        return cls(**arrays)
+
+    @classmethod
+    def join(cls, parts: Sequence[Any]) -> Splits:
+        """The trees of several splits, or of objects that have their arrays, one after the other."""
+        before = np.cumsum([0, *(len(part.feature) for part in parts[:-1])]).astype(np.int32)
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in SHAPE}
+        children = [np.where(part.feature >= 0, part.first_child + n, 0) for part, n in zip(parts, before, strict=True)]
+        arrays["first_child"] = np.concatenate(children)
+        arrays["roots"] = np.concatenate([part.roots + n for part, n in zip(parts, before, strict=True)])
         return cls(**arrays)
 
     @property

@@ -1,0 +1,104 @@
+"""The library's own learner on a table in Parquet files: how often a fit reads it, and what a pass costs.
+
+Usage::
+
+    python -m benchmarks.passes                      # 2,000,000 rows in a temporary folder
+    python -m benchmarks.passes --rows 100000000 --folder DIR   # 3 GB of disk; under ``ulimit -d 3900000``
+
+A pass is given as a multiple of a bare scan: pyarrow alone reads and decodes the same columns, on as many threads,
+before each pass; the median counts.  The fits differ in what is cached: nothing, the encoded rows, or in addition what
+the released trees say of each row.  That their models are the same is checked, and that of the table in memory where it
+fits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import pandas as pd
+
+from benchmarks import scale, speed
+from dpforest import PrivateBoostingClassifier
+from dpforest.engines.parquet import Parquet
+
+__all__ = ["Fit", "fit", "main", "report"]
+
+#: Rows up to which the model in memory is fitted, too.
+HELD = 4_000_000
+#: What is kept between passes, and bytes a row for it: codes and label; codes, label, two scores and a weight.
+CACHES = {"nothing": 0, "encoded rows": 15, "and scores": 35}
+
+
+class Fit(NamedTuple):
+    """What a fit took, and each pass as a multiple of a bare scan: in seconds of the processors, and of the clock."""
+
+    seconds: float
+    cpu: list[float]
+    wall: list[float]
+    model: dict
+
+
+def fit(paths: list[Path], cache: int) -> Fit:
+    """Fit the learner from these files, with so many bytes of cache."""
+    table = scale._Watched(paths, True, cache)
+    learner = _learner()
+    start = time.perf_counter()
+    learner.fit(table, "y")
+    seconds = time.perf_counter() - start - sum(cost["scan"]["seconds"] for cost in table.costs)
+    scan = {kind: median(cost["scan"][kind] for cost in table.costs) for kind in ("cpu", "seconds")}
+    return Fit(
+        seconds,
+        [cost["cpu"] / scan["cpu"] for cost in table.costs[1:]],  # without the look
+        [read.seconds / scan["seconds"] for read in table.log[1:]],
+        learner.to_dict(seeded=True),
+    )
+
+
+def _learner() -> PrivateBoostingClassifier:
+    return PrivateBoostingClassifier(schema=speed.synthetic_schema(), random_state=0, n_jobs=scale.THREADS)
+
+
+def report(rows: int, folder: Path, say: Callable[[str], object] = print) -> bool:
+    """Fit with each cache, and say what was found; returned is whether the models are the same."""
+    paths = scale.table(folder, rows)
+    Parquet(paths)  # compiled and imported before anything is timed
+    _learner().fit(Parquet(scale.table(folder, 2000), progress=False), "y")
+    fits = {}
+    say(f"{rows:,} rows, 14 columns, {scale.THREADS} threads; a pass in bare scans of its columns\n")
+    say("| kept between passes | passes | seconds | CPU, median | CPU, first and last fifth | clock, median |")
+    say("|---|--:|--:|--:|--:|--:|")
+    for name, width in CACHES.items():
+        fits[name] = found = fit(paths, width * rows)
+        fifth = max(1, len(found.cpu) // 5)
+        first, last = median(found.cpu[:fifth]), median(found.cpu[-fifth:])
+        numbers = f"{found.seconds:.1f} | {median(found.cpu):.1f} | {first:.1f}, {last:.1f} | {median(found.wall):.1f}"
+        say(f"| {name} | {len(found.cpu) + 1} | {numbers} |")
+    models = [found.model for found in fits.values()]
+    if rows <= HELD:
+        table = pd.concat([pd.read_parquet(path) for path in paths])
+        models.append(_learner().fit(table[speed.synthetic_schema().columns], table["y"]).to_dict(seeded=True))
+    same = all(model == models[0] for model in models)
+    say(f"\nthe same model{', in memory, too' if rows <= HELD else ''}: {'yes' if same else 'NO'}")
+    say(f"largest memory of this process: {speed._peak_bytes() / 1e9:.2f} GB")
+    return same
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table; 1 where the models differ."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--folder", type=Path, help="where the generated table is kept (default: a temporary folder)")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as scratch:
+        return 0 if report(options.rows, options.folder or Path(scratch)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,19 +6,27 @@ import json
 import math
 from bisect import bisect_left
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import combinations, permutations, product
 
 import numpy as np
 import oracle
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import brentq, linprog
 from scipy.sparse import lil_matrix
 from scipy.special import ndtr
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
-from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound, one_run_p_value, one_run_rho_bound
+from dpforest.audit.attacks.onerun import (
+    OneRunAudit,
+    one_run,
+    one_run_bound,
+    one_run_mu_bound,
+    one_run_p_value,
+    one_run_profile,
+    one_run_rho_bound,
+)
 from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
@@ -27,6 +35,7 @@ from dpforest.privacy.concentrated import epsilon_of
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 HALF = Fraction(1, 2)
+DELTAS = np.geomspace(1e-8, 0.1, 15).tolist()
 SMALL = Schema(categorical={"a": list(range(10)), "b": list(range(10))}, classes=["n", "y"])
 WIDE = Schema(categorical={"a": list(range(40)), "b": list(range(25))}, classes=["n", "y"])
 
@@ -514,6 +523,87 @@ def test_a_rho_is_exceeded_as_seldom_as_promised(rho):
     assert one_run_rho_bound(above, n, n) >= rho > one_run_rho_bound(above - 1, n, n)
     assert 0 < one_run_rho_bound(int(law.mean()) + 40, n, n) < one_run_rho_bound(int(law.mean()) + 50, n, n)
     assert one_run_rho_bound(n // 2, n, n) == 0
+
+
+@cache
+def epsilon_of_mu(mu: float, delta: float) -> float:
+    """The least epsilon of two normal laws whose means are mu apart, by summing up the excess of a density."""
+    x = np.linspace(-9, 9 + mu, 20_001)
+    far, near = norm.pdf(x, mu), norm.pdf(x)
+
+    def excess(epsilon: float) -> float:
+        return float(np.maximum(far - math.exp(epsilon) * near, 0).sum() * (x[1] - x[0]))
+
+    return brentq(lambda epsilon: excess(epsilon) - delta, 0, 12)
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("mu", [0.3, 1.0])
+@pytest.mark.parametrize(("guesses", "canaries"), [(40, 40), (200, 1000)])
+def test_the_p_value_of_a_mu_is_the_least_over_deltas(guesses, canaries, mu):
+    """At the best delta the epsilon is that of the two densities, and the tail that of fractions."""
+    correct = guesses * 9 // 10
+    found = one_run_p_value(correct, guesses, mu=mu, canaries=canaries)
+    tails = {}
+    for delta in DELTAS:
+        epsilon = epsilon_of_mu(mu, delta)
+        exact = worst_tail(correct, guesses, canaries, Fraction(math.exp(epsilon)), Fraction(delta))
+        tails[delta] = float(exact)
+    assert found == pytest.approx(min(tails.values()), rel=1e-3)
+    assert 0 < found < 1
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("mu", [0.3, 1.0])
+def test_a_mu_and_a_profile_are_exceeded_as_seldom_as_promised(mu):
+    """Gaussian noise of each coin, all guessed: of all bounds together one is wrong with probability at most alpha."""
+    n, alpha = 300, 0.05
+    law = binom(n, ndtr(mu / 2))
+
+    def wrong(v: int) -> bool:
+        return any(
+            bound > epsilon_of_mu(mu, delta) for delta, bound in one_run_profile(v, n, n).itertuples(index=False)
+        )
+
+    values = range(n // 2, n + 1)
+    first = values[bisect_left(values, True, key=wrong)]
+    assert 0 < law.sf(first - 1) <= alpha
+    above = values[bisect_left(values, True, key=lambda v: one_run_p_value(v, n, mu=mu, canaries=n) <= alpha)]
+    assert above == first  # one delta is refuted if and only if the mu is
+    assert one_run_mu_bound(above, n, n) >= mu > one_run_mu_bound(above - 1, n, n)
+    assert one_run_mu_bound(n // 2, n, n) == 0
+    # what is said of a Gaussian alone is more than what a rho of mu^2 / 2 says
+    assert one_run_mu_bound(above, n, n) > math.sqrt(2 * one_run_rho_bound(above, n, n))
+
+
+def test_a_profile_has_the_bound_of_each_delta():
+    found = one_run_profile(174, 200, 1000, 0.9)
+    np.testing.assert_allclose(found.delta, DELTAS)
+    for delta, bound in found.itertuples(index=False):
+        assert bound == one_run_bound(174, 200, 0.9, delta=delta, canaries=1000)
+    audit = OneRunAudit(1.0, 1.0, False, 174, 200, 1000, None, 0.9, "add-remove", 1e-6)
+    assert audit.profile().equals(found)
+    assert audit.mu_lower == one_run_mu_bound(174, 200, 1000, 0.9)
+    chosen = OneRunAudit(1.0, 1.0, False, 174, 200, 1000, 180, 0.9, "add-remove")
+    for ask in (chosen.profile, lambda: chosen.mu_lower):
+        with pytest.raises(ValueError, match="the number of guesses must be fixed before the run"):
+            ask()
+
+
+def test_what_a_mu_needs_is_asked_for():
+    with pytest.raises(TypeError, match="claim, rho or mu, and no two of them"):
+        one_run_p_value(7, 10, 1.0, mu=1.0, canaries=10)
+    with pytest.raises(TypeError, match="claim, rho or mu, and no two of them"):
+        one_run_p_value(7, 10, rho=1.0, mu=1.0, canaries=10)
+    with pytest.raises(ValueError, match=r"a mu has no delta; got mu = 1\.0 with delta = 0\.1"):
+        one_run_p_value(7, 10, delta=0.1, mu=1.0, canaries=10)
+    with pytest.raises(ValueError, match="mu must be finite, zero or more; got nan"):
+        one_run_p_value(7, 10, mu=math.nan, canaries=10)
+    with pytest.raises(TypeError, match="mu must be a number, of Gaussian differential privacy; got str"):
+        one_run_p_value(7, 10, mu="1", canaries=10)
+    with pytest.raises(ValueError, match="give canaries"):
+        one_run_p_value(7, 10, mu=1.0)
+    assert one_run_p_value(7, 10, mu=0.0, canaries=10) >= float(tail(10, HALF, 7))
 
 
 def test_what_a_delta_needs_is_asked_for():

@@ -9,7 +9,15 @@ from dpforest.audit.attacks.adversaries import (
     membership_advantage,
     membership_attack,
 )
-from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound, one_run_p_value, one_run_rho_bound
+from dpforest.audit.attacks.onerun import (
+    OneRunAudit,
+    one_run,
+    one_run_bound,
+    one_run_mu_bound,
+    one_run_p_value,
+    one_run_profile,
+    one_run_rho_bound,
+)
 from dpforest.audit.attacks.reconstruction import marginal_draws, medoid, reconstruct, reconstruction_error
 
 __all__ = [
@@ -25,7 +33,9 @@ __all__ = [
     "membership_attack",
     "one_run",
     "one_run_bound",
+    "one_run_mu_bound",
     "one_run_p_value",
+    "one_run_profile",
     "one_run_rho_bound",
     "reconstruct",
     "reconstruction_error",

@@ -13,16 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import betainc, betaincinv, expit, logit
 
 from dpforest.arithmetic import exp, last_where, log, logaddexp
 from dpforest.audit.attacks.canaries import guess_by_score
 from dpforest.audit.attacks.observer import LeafNoise, leaf_of
-from dpforest.audit.sampling.bounds import check_confidence, check_delta, check_promise
+from dpforest.audit.sampling.bounds import check_confidence, check_delta, check_mu, check_promise
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.curator.queries import ClassCounts
@@ -34,13 +35,22 @@ from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, check_epsilon, check_relation
 from dpforest.privacy import claim as seal
 from dpforest.privacy.concentrated import epsilon_of
+from dpforest.privacy.gaussian import gaussian_delta, gaussian_epsilon
 
-__all__ = ["OneRunAudit", "one_run", "one_run_bound", "one_run_p_value", "one_run_rho_bound"]
+__all__ = [
+    "OneRunAudit",
+    "one_run",
+    "one_run_bound",
+    "one_run_mu_bound",
+    "one_run_p_value",
+    "one_run_profile",
+    "one_run_rho_bound",
+]
 
 SURE = 50.0  # log-odds beyond which a guess cannot become surer
 _HALVINGS = 60  # of the interval in which a bound lies
 _DELTAS = tuple(np.geomspace(1e-8, 0.1, 15).tolist())  # at which a rho is held to the epsilon that it assures
-_RHO_HALVINGS = 30
+_CURVE_HALVINGS = 30
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,30 @@ class OneRunAudit:
             f"from one run: {self.correct} of {self.guesses} guesses right, {self.canaries} canaries"
             f"{'' if self.isolated is None else f', {self.isolated} isolated'}"
         )
+
+    def profile(self) -> pd.DataFrame:
+        """The bound at fifteen deltas, all of which hold together: :func:`one_run_profile`.
+
+        Raises
+        ------
+        ValueError
+            Where the auditor chose how many guesses to make, as with ``n_canaries``.
+        """
+        return one_run_profile(self.correct, self.guesses, self._fixed(), self.confidence)
+
+    @property
+    def mu_lower(self) -> float:
+        """A lower confidence bound of the mu of Gaussian differential privacy: :func:`one_run_mu_bound`."""
+        return one_run_mu_bound(self.correct, self.guesses, self._fixed(), self.confidence)
+
+    def _fixed(self) -> int:
+        """The number of canaries, if that of the guesses was fixed before the run."""
+        if self.isolated is not None:
+            raise ValueError(
+                "with a delta the number of guesses must be fixed before the run, and with n_canaries it was chosen "
+                "from the model: use one_run(canaries=(X, y), guesses=(n, n))"
+            )
+        return self.canaries
 
     def to_dict(self) -> dict:
         """Numbers and strings only, ready for JSON; an infinite claim is None."""
@@ -152,30 +186,39 @@ def one_run_bound(correct, guesses, confidence: float = 0.95, *, delta: float = 
 
 @seal("thm-one-run", "thm-one-run-delta")
 def one_run_p_value(
-    correct, guesses, claim: float | None = None, *, delta: float = 0.0, rho: float | None = None, canaries=None
+    correct,
+    guesses,
+    claim: float | None = None,
+    *,
+    delta: float = 0.0,
+    rho: float | None = None,
+    mu: float | None = None,
+    canaries=None,
 ) -> float:
-    """The p-value of a claimed epsilon or rho: a bound on the probability of so many right guesses under it.
+    """The p-value of a claimed epsilon, rho or mu: a bound on the probability of so many right guesses under it.
 
     Parameters
     ----------
     correct, guesses, delta, canaries
         As in :func:`one_run_bound`.
     claim : float, optional
-        The claimed epsilon, zero or more.  Leave it out if a ``rho`` is claimed.
+        The claimed epsilon, zero or more.  Leave it out if a ``rho`` or a ``mu`` is claimed.
     rho : float, optional
         The claimed rho of zero-concentrated privacy, zero or more; ``delta`` is then 0, and ``canaries`` is needed.
+    mu : float, optional
+        The claimed mu of Gaussian differential privacy, zero or more; likewise.
 
     Returns
     -------
     float
         With ``K ~ Bin(guesses, e^claim / (1 + e^claim))`` and ``b = P[K >= correct]`` the least of 1 and
-        ``b + canaries * delta * b * (1 - b) / (correct * P[K = correct])``.  Of a rho the least of these over 15 deltas
-        from 1e-8 to 0.1, each with the epsilon that the rho assures with it.
+        ``b + canaries * delta * b * (1 - b) / (correct * P[K = correct])``.  Of a rho or a mu the least of these over
+        15 deltas from 1e-8 to 0.1, each with the epsilon that is assured with it.
 
     Guarantee
     ---------
     A mechanism that is (claim, delta)-private makes so many guesses right, or more, with at most this probability, and
-    there is one that attains it.  All deltas of a rho hold at once, so that the least of their bounds is one
+    there is one that attains it.  All deltas of a rho or a mu hold at once, so that the least of their bounds is one
     (:prf:ref:`thm-one-run-delta`).
 
     Examples
@@ -185,11 +228,59 @@ def one_run_p_value(
     >>> round(one_run_p_value(174, 200, rho=0.1, canaries=1000), 4)
     0.0167
     """
-    epsilon, delta, rho = check_promise(claim, delta, rho)
-    correct, guesses, canaries, delta = _check_counts(correct, guesses, delta, canaries, with_delta=rho is not None)
-    if rho is None:
-        return _worst_tail(correct, guesses, canaries, epsilon, delta)
-    return min(_worst_tail(correct, guesses, canaries, epsilon_of(rho, each), each) for each in _DELTAS)
+    if mu is not None:
+        if claim is not None or rho is not None:
+            raise TypeError("give what the mechanism promises, claim, rho or mu, and no two of them")
+        if check_delta(delta):
+            raise ValueError(f"a mu has no delta; got mu = {shown(mu)} with delta = {shown(delta)}")
+        assured: Callable[[float], float] = partial(gaussian_epsilon, check_mu(mu))
+    else:
+        epsilon, delta, rho = check_promise(claim, delta, rho)
+        if rho is None:
+            correct, guesses, canaries, delta = _check_counts(correct, guesses, delta, canaries)
+            return _worst_tail(correct, guesses, canaries, epsilon, delta)
+        assured = partial(epsilon_of, rho)
+    correct, guesses, canaries, _ = _check_counts(correct, guesses, 0.0, canaries, with_delta=True)
+    return min(_worst_tail(correct, guesses, canaries, assured(each), each) for each in _DELTAS)
+
+
+@seal("thm-one-run-delta")
+def one_run_profile(correct, guesses, canaries, confidence: float = 0.95) -> pd.DataFrame:
+    """Lower confidence bounds of the privacy profile, epsilon by delta, from the guesses of one run.
+
+    Parameters
+    ----------
+    correct, guesses, canaries : int
+        ``correct`` of ``guesses`` guesses about some of ``canaries`` canaries were right.
+    confidence : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    DataFrame
+        ``delta``, 15 of them from 1e-8 to 0.1, and ``epsilon_lower``, by :func:`one_run_bound`.
+
+    Guarantee
+    ---------
+    With probability at least ``confidence`` each of these is at most the epsilon that the mechanism has with this
+    delta, all of them together, if ``guesses`` was fixed before the run, or is the most that the auditor would have
+    made (:prf:ref:`thm-one-run-delta`).
+
+    Notes
+    -----
+    A trade-off function is a family of such pairs, and these bound it: a mechanism that is private with a trade-off
+    function whose epsilon is below one of these at its delta makes so many guesses right with probability at most
+    ``1 - confidence``.
+
+    Examples
+    --------
+    >>> one_run_profile(174, 200, 1000).epsilon_lower.round(3).tolist()[::4]
+    [1.545, 1.545, 1.542, 0.0]
+    """
+    confidence = check_confidence(confidence)
+    correct, guesses, canaries, _ = _check_counts(correct, guesses, 0.0, canaries, with_delta=True)
+    bounds = [one_run_bound(correct, guesses, confidence, delta=each, canaries=canaries) for each in _DELTAS]
+    return pd.DataFrame({"delta": _DELTAS, "epsilon_lower": bounds})
 
 
 @seal("thm-one-run-delta")
@@ -218,15 +309,58 @@ def one_run_rho_bound(correct, guesses, canaries, confidence: float = 0.95) -> f
     >>> round(one_run_rho_bound(174, 200, 1000), 3)
     0.133
     """
-    confidence = check_confidence(confidence)
-    correct, guesses, canaries, _ = _check_counts(correct, guesses, 0.0, canaries, with_delta=True)
-    bounds = [(one_run_bound(correct, guesses, confidence, delta=each, canaries=canaries), each) for each in _DELTAS]
-    if not (useful := [(bound, each) for bound, each in bounds if bound > 0]):
+    return _largest_refuted(
+        one_run_profile(correct, guesses, canaries, confidence),
+        lambda rho, epsilon, delta: epsilon_of(rho, delta) <= epsilon,
+    )
+
+
+@seal("thm-one-run-delta")
+def one_run_mu_bound(correct, guesses, canaries, confidence: float = 0.95) -> float:
+    """The largest mu of Gaussian differential privacy that so many right guesses refute.
+
+    Parameters
+    ----------
+    correct, guesses, canaries, confidence
+        As in :func:`one_run_rho_bound`.
+
+    Returns
+    -------
+    float
+        The largest mu whose :func:`one_run_p_value` is at most ``1 - confidence``; 0 where there is none.
+
+    Guarantee
+    ---------
+    That of :func:`one_run_rho_bound`, for a mechanism of which no test errs less than that of two normal laws of
+    variance 1 whose means are mu apart.
+
+    Source
+    ------
+    Dong, Roth and Su (2022), corollary 2.13, for the pairs of epsilon and delta of a mu.
+
+    Examples
+    --------
+    >>> round(one_run_mu_bound(174, 200, 1000), 3)
+    0.585
+    """
+    return _largest_refuted(
+        one_run_profile(correct, guesses, canaries, confidence),
+        lambda mu, epsilon, delta: gaussian_delta(epsilon, mu) <= delta,
+    )
+
+
+def _largest_refuted(profile: pd.DataFrame, assures: Callable[[float, float, float], bool]) -> float:
+    """The largest parameter that assures an epsilon and a delta which are refuted; 0 if there is none.
+
+    ``assures(parameter, epsilon, delta)`` holds for all parameters up to some one.
+    """
+    useful = [(bound, each) for each, bound in profile.itertuples(index=False) if bound > 0]
+    if not useful:
         return 0.0
 
-    def refuted(rho: float) -> bool:
-        for place, (bound, each) in enumerate(useful):
-            if epsilon_of(rho, each) <= bound:
+    def refuted(parameter: float) -> bool:
+        for place, pair in enumerate(useful):
+            if assures(parameter, *pair):
                 useful.insert(0, useful.pop(place))  # most likely it refutes the next one, too
                 return True
         return False
@@ -234,8 +368,7 @@ def one_run_rho_bound(correct, guesses, canaries, confidence: float = 0.95) -> f
     low, high = 0.0, 1.0
     while refuted(high):
         low, high = high, 2 * high
-    rho, _ = last_where(refuted, low, high, _RHO_HALVINGS)
-    return rho
+    return last_where(refuted, low, high, _CURVE_HALVINGS)[0]
 
 
 @seal("thm-one-run", "thm-one-run-delta")

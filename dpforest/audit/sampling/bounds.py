@@ -24,6 +24,7 @@ __all__ = [
     "check_claim",
     "check_confidence",
     "check_delta",
+    "check_mu",
     "check_promise",
     "check_rho",
     "clopper_pearson",
@@ -69,11 +70,20 @@ def check_claim(claim) -> float:
 
 def check_rho(rho) -> float:
     """A claimed rho as a float: finite, and zero or more."""
-    if not _is_number(rho):
-        raise TypeError(f"rho must be a number, of zero-concentrated privacy; got {type(rho).__name__}")
-    if not 0 <= rho < math.inf:  # also refuses NaN
-        raise ValueError(f"rho must be finite, zero or more; got {shown(rho)}")
-    return float(rho)
+    return _finite(rho, "rho", "zero-concentrated privacy")
+
+
+def check_mu(mu) -> float:
+    """A claimed mu as a float: finite, and zero or more."""
+    return _finite(mu, "mu", "Gaussian differential privacy")
+
+
+def _finite(value, name: str, of: str) -> float:
+    if not _is_number(value):
+        raise TypeError(f"{name} must be a number, of {of}; got {type(value).__name__}")
+    if not 0 <= value < math.inf:  # also refuses NaN
+        raise ValueError(f"{name} must be finite, zero or more; got {shown(value)}")
+    return float(value)
 
 
 def check_delta(delta) -> float:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.font_manager import FontProperties, findfont
 
 from dpforest.study import figures, plots
 
@@ -92,3 +95,18 @@ def test_shown_with_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
     assert metadata[figures.KEY].splitlines()[-1] == "  mean size 3.5: 3 4"
     assert bundle["text/plain"] == "A line from 3 to 4."
     assert bundle["image/png"].startswith("iVBOR")
+
+
+def test_which_fonts_a_machine_has_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Else the first figure of a notebook would have an output where its machine looks for fonts, or lacks one."""
+    log = logging.getLogger("matplotlib.font_manager")
+    told = []
+    for look, family in ((lambda: log.setLevel(logging.NOTSET), "no such family"), (plots.use, "nor this one")):
+        caplog.clear()
+        with mpl.rc_context():
+            look()
+            mpl.rcParams["font.family"] = family
+            findfont(FontProperties())
+        told.append([record for record in caplog.records if record.name == log.name])
+    assert told[0]
+    assert not told[1]

@@ -7,6 +7,7 @@ is about 11 pixels high on a screen 390 pixels wide. Panels are stacked, not set
 from __future__ import annotations
 
 import io
+import logging
 import re
 import sys
 from base64 import b64encode
@@ -62,6 +63,8 @@ def use() -> None:
 
     In a notebook, figures then carry their data (:mod:`dpforest.study.figures`).
     """
+    # which fonts a machine has, and that a first plot looks for them, is no output of a notebook
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     import matplotlib as mpl
     from cycler import cycler
 

@@ -1,18 +1,18 @@
-"""The coin and the geometric number that Coq proves, line by line in Python, against what ships, on the same words.
+"""The samplers that Coq proves, line by line in Python, against what ships, on the same words.
 
 Usage::
 
-    python -m tests.bits [DRAWS]    # a million draws, unless told otherwise
+    python -m tests.bits [DRAWS]    # a million coins and a tenth of it selections, unless told otherwise
 
 ``settle``, ``below``, ``exp_bounds``, ``heads`` and ``waiting`` have the names and the lines of
-``tests/formal/Bits.v``; only integers are used.  That they compute what Coq computes is tested in
-``tests/test_bits.py``.
+``tests/formal/Bits.v``, and ``tossed``, ``showing``, ``chosen`` and ``flipped`` those of ``tests/formal/BitsFlip.v``;
+only integers are used.  That they compute what Coq computes is tested in ``tests/test_bits.py``.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import chain
@@ -21,6 +21,7 @@ from typing import TypeVar
 import numpy as np
 
 from dpforest.chance.exact import Exact
+from dpforest.mechanisms import permute_and_flip_law
 
 T = TypeVar("T")
 WORD = 1 << 64
@@ -78,6 +79,41 @@ def waiting(
         return None
 
     return settle(base, step, words)
+
+
+def tossed(base: int, a: int, d: int, digits: Callable[[int], int], words: Iterable[int]) -> bool | None:
+    """The coin of a candidate: of the best one it shows heads whatever the words."""
+    return True if a == 0 else heads(base, a, d, digits, words)
+
+
+def showing(
+    base: int, exponents: Sequence[tuple[int, int]], digits: Callable[[int], int], rows: Sequence[Iterable[int]]
+) -> list[int] | None:
+    """The candidates whose coins show heads, by their places."""
+    shown = [tossed(base, a, d, digits, words) for (a, d), words in zip(exponents, rows, strict=True)]
+    return None if None in shown else [at for at, head in enumerate(shown) if head]
+
+
+def chosen(base: int, k: int, words: Iterable[int]) -> int | None:
+    """A uniform number below ``k``: a word modulo ``k``, where words at the top are passed over."""
+    for word in words:
+        if word < base - base % k:
+            return word % k
+    return None
+
+
+def flipped(
+    base: int,
+    exponents: Sequence[tuple[int, int]],
+    digits: Callable[[int], int],
+    rows: Sequence[Iterable[int]],
+    words: Iterable[int],
+) -> int | None:
+    """Permute-and-flip: a uniform one of those that show heads, each with probability exp(-a / d)."""
+    if (kept := showing(base, exponents, digits, rows)) is None:
+        return None
+    t = chosen(base, len(kept), words)
+    return None if t is None else kept[t]
 
 
 class Given(Exact):
@@ -162,6 +198,62 @@ def proved_waits(rates: np.ndarray, words: np.ndarray, number: Callable[..., int
     ]
 
 
+def asked_to_choose(draws: int, seed: int = 0) -> list[tuple[list[float], float, np.ndarray]]:
+    """Scores, a rate, and words for a selection each.
+
+    In one of three a word lies at the boundary of its coin, or next to it, and in one of three that of the choice is
+    one of the last, of which some are passed over.
+    """
+    rng = np.random.default_rng(seed)
+    asked = []
+    for at in range(draws):
+        scores = rng.integers(9, size=rng.integers(1, 10)) / 4
+        rate = float(rng.choice([2.0**-60, 0.1, 0.5, 1.0, 2.7]))
+        words = rng.integers(WORD, size=2 * len(scores) + 10, dtype=np.uint64)
+        if at % 3 == 0:
+            coin = int(rng.integers(len(scores)))
+            low, _ = exp_bounds(*exponents_of(scores.tolist(), rate)[coin], 200)
+            words[coin] = min(max((low * WORD >> 400) + int(rng.integers(-1, 2)), 0), WORD - 1)
+        if at % 3 == 1:
+            words[len(scores)] = WORD - 1 - int(rng.integers(4))
+        if at % 5 == 0:  # what is no candidate has no word: one may stand anywhere
+            scores = np.insert(scores, int(rng.integers(len(scores) + 1)), -np.inf)
+        asked.append((scores.tolist(), rate, words))
+    return asked
+
+
+def exponents_of(scores: list[float], rate: float) -> list[tuple[int, int]]:
+    """``rate (best - score)`` of each score, as a fraction."""
+    best = Fraction(max(scores))
+    return [(Fraction(rate) * (best - Fraction(score))).as_integer_ratio() for score in scores]
+
+
+def shipped_choices(asked: list[tuple[list[float], float, np.ndarray]]) -> list[tuple[int, int]]:
+    """The selections of the code that ships, each on words of its own, and how many words it read."""
+    answers = []
+    for scores, rate, words in asked:
+        source = Given(words)
+        found = source.select("permute-and-flip", permute_and_flip_law, np.array([scores]), np.array([rate]))
+        answers.append((found.item(), source.read))
+    return answers
+
+
+def proved_choices(
+    asked: list[tuple[list[float], float, np.ndarray]], choice: Callable[..., int | None] = flipped
+) -> list[tuple[int | None, int]]:
+    """Those of the program that Coq has proved, on the same words: one for each coin and for the choice, then more."""
+    answers = list[tuple[int | None, int]]()
+    for scores, rate, own in asked:
+        able = [at for at, score in enumerate(scores) if score > -np.inf]
+        words = own.tolist()
+        queue = iter(words[len(able) + 1 :])
+        rows = [chain([word], queue) for word in words[: len(able) + 1]]
+        exponents = exponents_of([scores[at] for at in able], rate)
+        found = choice(WORD, exponents, lambda j: 64 * j + 100, rows[:-1], rows[-1])
+        answers.append((None if found is None else able[found], len(words) - len(list(queue))))
+    return answers
+
+
 def main(arguments: list[str]) -> int:
     """Run the command line."""
     draws = int(arguments[0]) if arguments else 1_000_000
@@ -170,7 +262,11 @@ def main(arguments: list[str]) -> int:
     differ = sum(a is not b for a, b in zip(one, other, strict=True))
     print(f"{draws} coins of the proved program and of the code that ships, on the same words: {differ} differ")
     print(f"{read} and {also} of them took a second word")
-    return int(differ > 0 or read != also)
+    choices = asked_to_choose(draws // 10)
+    selections, again = shipped_choices(choices), proved_choices(choices)
+    unlike = sum(a != b for a, b in zip(selections, again, strict=True))
+    print(f"{len(choices)} selections by permute-and-flip, on the same words: {unlike} differ, in answer or words read")
+    return int(differ > 0 or read != also or unlike > 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The samplers of tests/formal/Bits.v: what Coq computes, their transcription, and what ships, on the same bits."""
+"""The samplers of tests/formal/Bits.v and BitsFlip.v: in Coq, transcribed, and as they ship, on the same bits."""
 
 import re
 import shutil
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpforest.chance.exact import _FEW, Exact
+from dpforest.inspect.verification import module, order
 from tests import bits, coq, not_run
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason=not_run.COQ)
@@ -57,6 +58,64 @@ def test_a_geometric_number_that_forgets_a_bit_is_noticed():
         return bits.waiting(base, a, d, digits, looks, (word & ~1 for word in words))
 
     assert bits.shipped_waits(*question) != bits.proved_waits(*question, number=forgetful)
+
+
+@pytest.fixture(scope="module")
+def choices():
+    asked = bits.asked_to_choose(2000, seed=7)
+    return asked, bits.shipped_choices(asked)
+
+
+@pytest.mark.claim("thm-exact-draws")
+def test_the_proved_selection_is_the_one_that_ships(choices):
+    """Value for value, and word for word, at the boundaries of coins and of the choice too."""
+    asked, shipped = choices
+    assert bits.proved_choices(asked) == shipped
+    further = [
+        read - 1 - sum(score > -np.inf for score in scores)
+        for (scores, *_), (_, read) in zip(asked, shipped, strict=True)
+    ]
+    assert np.mean(np.array(further[::3]) > 0) > 0.1  # planted at a coin's boundary
+    assert np.mean(np.array(further[1::3]) > 0) > 0.1  # and among the last words of the choice
+    assert {answer for answer, _ in shipped} == set(range(10))
+
+
+def last_word_taken(base, k, words):
+    return next(iter(words)) % k
+
+
+def any_word_at_most_the_limit(base, k, words):
+    return next((word % k for word in words if word <= base - base % k), None)
+
+
+def by_the_top_of_the_word(base, k, words):
+    return next((word * k // base for word in words if word < base - base % k), None)
+
+
+def the_first_place(base, k, words):
+    return 0
+
+
+def coin_without_its_last_bit(base, a, d, digits, words):
+    return a == 0 or bits.heads(base, a, d, digits, (word & ~1 for word in words))
+
+
+#: Lines of the program, and what is wrong in their place.
+WRONG_LINES = [
+    ("chosen", last_word_taken),
+    ("chosen", any_word_at_most_the_limit),
+    ("chosen", by_the_top_of_the_word),
+    ("chosen", the_first_place),
+    ("tossed", coin_without_its_last_bit),
+    ("tossed", bits.heads),  # the best candidate's coin is tossed like any other
+]
+
+
+@pytest.mark.parametrize(("line", "wrong"), WRONG_LINES, ids=lambda part: getattr(part, "__name__", part))
+def test_a_selection_with_a_wrong_line_is_noticed(choices, monkeypatch, line, wrong):
+    asked, shipped = choices
+    monkeypatch.setattr(bits, line, wrong)
+    assert bits.proved_choices(asked) != shipped
 
 
 def transcribed(base, a, d, per, words):
@@ -123,6 +182,45 @@ def test_coq_computes_the_numbers_that_its_transcription_does(tmp_path):
     assert len(set(expected)) > 4
 
 
+NEEDED = ("Law", "Privacy", "Selection", "Scores", "PermuteAndFlip", "DrawAndFlip", "Bits")
+
+
+def with_flips(text):
+    """One file of all that permute-and-flip on words needs, and it."""
+    texts = {name: coq.files()[name].read_text() for name in NEEDED}
+    return "".join(module(name, texts[name]) for name in order(texts)) + module("BitsFlip", text)
+
+
+@pytest.mark.slow
+@needs_coq
+@pytest.mark.claim("thm-exact-draws")
+def test_coq_computes_the_selections_that_its_transcription_does(tmp_path):
+    """On bits and on bytes, with enough words and with too few, for coins or for the choice."""
+    rng, asked, expected = np.random.default_rng(8), [], []
+    for base, per in [(8, 3), (256, 8)]:
+        digits = f"(fun j => ({per} * j + 20)%nat)"
+        for _ in range(40):
+            exponents = [(int(rng.integers(9)), int(rng.integers(1, 5))) for _ in range(rng.integers(6))] + [(0, 1)]
+            rng.shuffle(exponents)
+            exponents = [(int(a), int(d)) for a, d in exponents]
+            size, last = int(rng.integers(1, 5)), int(rng.integers(4))
+            rows = rng.integers(base, size=(len(exponents), size)).tolist()
+            words = rng.integers(base - 3, base, size=last).tolist()
+            answer = bits.flipped(base, exponents, lambda j, per=per: per * j + 20, rows, words)
+            expected.append("None" if answer is None else f"Some {answer}%nat")
+            a, d = (f"(fun s => nth s [{'; '.join(map(str, side))}] 0)" for side in zip(*exponents, strict=True))
+            listed = "; ".join(f"[{'; '.join(map(str, row))}]" for row in rows)
+            asked.append(
+                f"Eval vm_compute in flipped {base} {a} {d} {digits} (seq 0 {len(rows)})"
+                f" [{listed}] [{'; '.join(map(str, words))}].\n"
+            )
+    head = "From Coq Require Import ZArith List.\nImport ListNotations.\nOpen Scope Z_scope.\n"
+    text = with_flips((coq.FORMAL / "BitsFlip.v").read_text())
+    said = coq.coqc(tmp_path, "Core", text + module("Asked", head + "Import Bits BitsFlip.\n" + "".join(asked)))
+    assert re.findall(r"= (Some \d+%nat|None)\n", said) == expected
+    assert len(set(expected)) > 5
+
+
 #: What stands in the file, and what is wrong in its place: the theorems' proofs no longer go through.
 WRONG = {
     "a word forgotten": ("let low := (low * b + w)%Z in", "let low := (low * b)%Z in"),
@@ -146,3 +244,28 @@ def test_a_wrong_sampler_has_no_proof(tmp_path, wrong):
     assert text.count(right) == 1
     with pytest.raises(ValueError, match="does not compile"):
         coq.coqc(tmp_path, "Bits", text.replace(right, instead))
+
+
+WRONG_FLIPS = {
+    "heads for tails": ("Some false, Some kept => Some kept", "Some false, Some kept => Some (s :: kept)"),
+    "the best candidate's coin always tails": ("then Some true else heads", "then Some false else heads"),
+    "no word passed over": ("if (w <? b - b mod Z.of_nat k)%Z then Some", "if (w <? b)%Z then Some"),
+    "one word too many": ("if (w <? b - b mod Z.of_nat k)%Z then Some", "if (w <=? b - b mod Z.of_nat k)%Z then Some"),
+    "the next place": ("Some t => nth_error kept t", "Some t => nth_error kept (S t)"),
+    "never the last place": ("match chosen (length kept) words", "match chosen (pred (length kept)) words"),
+    "a choice that is never open": (
+        "(x s * x s + 4) / 2 ^ digits n + 2 / INR base ^ n) + (1 / 2) ^ n.",
+        "(x s * x s + 4) / 2 ^ digits n + 2 / INR base ^ n).",
+    ),
+}
+
+
+@pytest.mark.slow
+@needs_coq
+@pytest.mark.parametrize("wrong", WRONG_FLIPS)
+def test_a_wrong_selection_has_no_proof(tmp_path, wrong):
+    text = (coq.FORMAL / "BitsFlip.v").read_text()
+    right, instead = WRONG_FLIPS[wrong]
+    assert text.count(right) == 1
+    with pytest.raises(ValueError, match="does not compile"):
+        coq.coqc(tmp_path, "Core", with_flips(text.replace(right, instead)))

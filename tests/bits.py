@@ -5,8 +5,9 @@ Usage::
     python -m tests.bits [DRAWS]    # a million coins and a tenth of it selections, unless told otherwise
 
 ``settle``, ``below``, ``exp_bounds``, ``heads`` and ``waiting`` have the names and the lines of
-``tests/formal/Bits.v``, and ``tossed``, ``showing``, ``chosen`` and ``flipped`` those of ``tests/formal/BitsFlip.v``;
-only integers are used.  That they compute what Coq computes is tested in ``tests/test_bits.py``.
+``tests/formal/Bits.v``, and ``tossed``, ``showing``, ``chosen``, ``flipped`` and ``streamed`` those of
+``tests/formal/BitsFlip.v``; only integers are used.  That they compute what Coq computes is tested in
+``tests/test_bits.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 
 import numpy as np
@@ -114,6 +115,18 @@ def flipped(
         return None
     t = chosen(base, len(kept), words)
     return None if t is None else kept[t]
+
+
+def streamed(
+    base: int, exponents: Sequence[tuple[int, int]], digits: Callable[[int], int], stream: Iterable[int]
+) -> int | None:
+    """From one stream: a first word for each coin and for the choice, and further ones where they are asked for."""
+    stream = iter(stream)
+    firsts = list(islice(stream, len(exponents) + 1))
+    if len(firsts) <= len(exponents):
+        return None
+    rows = [chain([word], stream) for word in firsts]
+    return flipped(base, exponents, digits, rows[:-1], rows[-1])
 
 
 class Given(Exact):
@@ -238,19 +251,14 @@ def shipped_choices(asked: list[tuple[list[float], float, np.ndarray]]) -> list[
     return answers
 
 
-def proved_choices(
-    asked: list[tuple[list[float], float, np.ndarray]], choice: Callable[..., int | None] = flipped
-) -> list[tuple[int | None, int]]:
-    """Those of the program that Coq has proved, on the same words: one for each coin and for the choice, then more."""
+def proved_choices(asked: list[tuple[list[float], float, np.ndarray]]) -> list[tuple[int | None, int]]:
+    """Those of the program that Coq has proved, on the same words."""
     answers = list[tuple[int | None, int]]()
-    for scores, rate, own in asked:
+    for scores, rate, words in asked:
         able = [at for at, score in enumerate(scores) if score > -np.inf]
-        words = own.tolist()
-        queue = iter(words[len(able) + 1 :])
-        rows = [chain([word], queue) for word in words[: len(able) + 1]]
-        exponents = exponents_of([scores[at] for at in able], rate)
-        found = choice(WORD, exponents, lambda j: 64 * j + 100, rows[:-1], rows[-1])
-        answers.append((None if found is None else able[found], len(words) - len(list(queue))))
+        stream = iter(words.tolist())
+        found = streamed(WORD, exponents_of([scores[at] for at in able], rate), lambda j: 64 * j + 100, stream)
+        answers.append((None if found is None else able[found], len(words) - len(list(stream))))
     return answers
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dpforest.chance.exact import _FEW, Exact
-from dpforest.inspect.verification import module, order
 from tests import bits, coq, not_run
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason=not_run.COQ)
@@ -182,43 +181,52 @@ def test_coq_computes_the_numbers_that_its_transcription_does(tmp_path):
     assert len(set(expected)) > 4
 
 
-NEEDED = ("Law", "Privacy", "Selection", "Scores", "PermuteAndFlip", "DrawAndFlip", "Bits")
+FLIPS = coq.FORMAL / "BitsFlip.v"
 
 
-def with_flips(text):
-    """One file of all that permute-and-flip on words needs, and it."""
-    texts = {name: coq.files()[name].read_text() for name in NEEDED}
-    return "".join(module(name, texts[name]) for name in order(texts)) + module("BitsFlip", text)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where all is compiled that permute-and-flip on words needs."""
+    made = tmp_path_factory.mktemp("flips")
+    for name in ["Law", "Privacy", "Selection", "Scores", "PermuteAndFlip", "DrawAndFlip", "Bits"]:
+        coq.coqc(made, name, coq.files()[name].read_text())
+    return made
+
+
+def coq_list(items):
+    return f"[{'; '.join(map(str, items))}]"
 
 
 @pytest.mark.slow
 @needs_coq
 @pytest.mark.claim("thm-exact-draws")
-def test_coq_computes_the_selections_that_its_transcription_does(tmp_path):
-    """On bits and on bytes, with enough words and with too few, for coins or for the choice."""
+def test_coq_computes_the_selections_that_its_transcription_does(folder):
+    """On words of 3 bits and on bytes, with enough words and with too few, of each one's own or from one stream."""
     rng, asked, expected = np.random.default_rng(8), [], []
-    for base, per in [(8, 3), (256, 8)]:
-        digits = f"(fun j => ({per} * j + 20)%nat)"
-        for _ in range(40):
-            exponents = [(int(rng.integers(9)), int(rng.integers(1, 5))) for _ in range(rng.integers(6))] + [(0, 1)]
-            rng.shuffle(exponents)
-            exponents = [(int(a), int(d)) for a, d in exponents]
-            size, last = int(rng.integers(1, 5)), int(rng.integers(4))
-            rows = rng.integers(base, size=(len(exponents), size)).tolist()
-            words = rng.integers(base - 3, base, size=last).tolist()
-            answer = bits.flipped(base, exponents, lambda j, per=per: per * j + 20, rows, words)
-            expected.append("None" if answer is None else f"Some {answer}%nat")
-            a, d = (f"(fun s => nth s [{'; '.join(map(str, side))}] 0)" for side in zip(*exponents, strict=True))
-            listed = "; ".join(f"[{'; '.join(map(str, row))}]" for row in rows)
-            asked.append(
-                f"Eval vm_compute in flipped {base} {a} {d} {digits} (seq 0 {len(rows)})"
-                f" [{listed}] [{'; '.join(map(str, words))}].\n"
-            )
-    head = "From Coq Require Import ZArith List.\nImport ListNotations.\nOpen Scope Z_scope.\n"
-    text = with_flips((coq.FORMAL / "BitsFlip.v").read_text())
-    said = coq.coqc(tmp_path, "Core", text + module("Asked", head + "Import Bits BitsFlip.\n" + "".join(asked)))
+    for base, per in [(8, 3), (256, 8)] * 20:
+        exponents = [(int(rng.integers(9)), int(rng.integers(1, 5))) for _ in range(rng.integers(6))]
+        exponents.insert(int(rng.integers(len(exponents) + 1)), (0, 1))
+        rows = rng.integers(base, size=(len(exponents), rng.integers(1, 5))).tolist()
+        words = rng.integers(base - 3, base, size=rng.integers(4)).tolist()
+        stream = rng.integers(base, size=len(exponents) + rng.integers(7)).tolist()
+        own = bits.flipped(base, exponents, lambda j, per=per: per * j + 20, rows, words)
+        shared = bits.streamed(base, exponents, lambda j, per=per: per * j + 20, stream)
+        expected += ["None" if answer is None else f"Some {answer}%nat" for answer in (own, shared)]
+        a, d = (f"(fun s => nth s {coq_list(side)} 0)" for side in zip(*exponents, strict=True))
+        program = f"{base} {a} {d} (fun j => ({per} * j + 20)%nat)"
+        asked += [
+            f"flipped {program} (seq 0 {len(rows)}) {coq_list(map(coq_list, rows))} {coq_list(words)}",
+            f"read_from (streamed {program} {len(stream)} (seq 0 {len(rows)})) {coq_list(stream)}",
+        ]
+    coq.coqc(folder, "BitsFlip", FLIPS.read_text())
+    head = (
+        f"From Coq Require Import ZArith List.\nFrom {coq.NAME} Require Import Bits BitsFlip.\nImport ListNotations.\n"
+    )
+    questions = "".join(f"Eval vm_compute in {question}.\n" for question in asked)
+    said = coq.coqc(folder, "Asked", head + "Open Scope Z_scope.\n" + questions)
     assert re.findall(r"= (Some \d+%nat|None)\n", said) == expected
-    assert len(set(expected)) > 5
+    assert len(set(expected[::2])) > 5
+    assert len(set(expected[1::2])) > 5
 
 
 #: What stands in the file, and what is wrong in its place: the theorems' proofs no longer go through.
@@ -246,26 +254,25 @@ def test_a_wrong_sampler_has_no_proof(tmp_path, wrong):
         coq.coqc(tmp_path, "Bits", text.replace(right, instead))
 
 
+#: Each in the program, where it stands first.
 WRONG_FLIPS = {
     "heads for tails": ("Some false, Some kept => Some kept", "Some false, Some kept => Some (s :: kept)"),
     "the best candidate's coin always tails": ("then Some true else heads", "then Some false else heads"),
-    "no word passed over": ("if (w <? b - b mod Z.of_nat k)%Z then Some", "if (w <? b)%Z then Some"),
-    "one word too many": ("if (w <? b - b mod Z.of_nat k)%Z then Some", "if (w <=? b - b mod Z.of_nat k)%Z then Some"),
-    "the next place": ("Some t => nth_error kept t", "Some t => nth_error kept (S t)"),
+    "no word passed over": ("if (w <? b - b mod Z.of_nat k)%Z", "if (w <? b)%Z"),
+    "one word too many": ("if (w <? b - b mod Z.of_nat k)%Z", "if (w <=? b - b mod Z.of_nat k)%Z"),
     "never the last place": ("match chosen (length kept) words", "match chosen (pred (length kept)) words"),
-    "a choice that is never open": (
-        "(x s * x s + 4) / 2 ^ digits n + 2 / INR base ^ n) + (1 / 2) ^ n.",
-        "(x s * x s + 4) / 2 ^ digits n + 2 / INR base ^ n).",
-    ),
+    "a word read twice": ("=> read_from (next w) rest", "=> read_from (next w) stream"),
+    "a word for two draws": ("(choice_from n w))", "(choice_from n (hd 0%Z firsts)))"),
+    "a choice that is never open": ("2 / INR base ^ n) + (1 / 2) ^ n.", "2 / INR base ^ n)."),
 }
 
 
 @pytest.mark.slow
 @needs_coq
 @pytest.mark.parametrize("wrong", WRONG_FLIPS)
-def test_a_wrong_selection_has_no_proof(tmp_path, wrong):
-    text = (coq.FORMAL / "BitsFlip.v").read_text()
+def test_a_wrong_selection_has_no_proof(folder, wrong):
+    text = FLIPS.read_text()
     right, instead = WRONG_FLIPS[wrong]
-    assert text.count(right) == 1
+    assert right in text
     with pytest.raises(ValueError, match="does not compile"):
-        coq.coqc(tmp_path, "Core", with_flips(text.replace(right, instead)))
+        coq.coqc(folder, "Wrong", text.replace(right, instead, 1))

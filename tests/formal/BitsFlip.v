@@ -1,6 +1,6 @@
 (* book/mechanisms.md, "Drawing exactly": permute-and-flip as a program on fair words, as dpforest/chance/exact.py has
-   it.  Each candidate tosses its own coin, and the answer is uniform among those that show heads.  Each coin has words
-   of its own, of which it reads as many as it needs, and so has the choice. *)
+   it.  Each candidate tosses its own coin, and the answer is uniform among those that show heads.  Each coin reads as
+   many words as it needs, and so does the choice: words of its own, or all from one stream. *)
 From Coq Require Import Reals Lra Psatz List Arith ZArith Lia.
 From DPForest Require Import Law Privacy Selection Scores PermuteAndFlip DrawAndFlip Bits.
 Import ListNotations.
@@ -48,7 +48,8 @@ Proof.
     + apply (derivable_pt_lim_scal (fun y => 1 - (1 - y) ^ S k)).
       apply (derivable_pt_lim_minus (fun _ => 1) (fun y => (1 - y) ^ S k)); [apply derivable_pt_lim_const|].
       apply (derivable_pt_lim_comp (fun y => 1 - y) (fun z => z ^ S k)).
-      * apply (derivable_pt_lim_minus (fun _ => 1) (fun y => y)); [apply derivable_pt_lim_const|apply derivable_pt_lim_id].
+      * apply (derivable_pt_lim_minus (fun _ => 1) (fun y => y));
+          [apply derivable_pt_lim_const|apply derivable_pt_lim_id].
       * apply derivable_pt_lim_pow.
   - simpl prodw.
     replace ((1 - y) ^ k * ((1 - p s * y) * prodw p l y))
@@ -248,7 +249,8 @@ Proof.
   intros Hk. simpl mean_of_words. f_equal.
   set (step := fun w : Z => mean_of_words base n (fun l => f (chosen k (w :: l)))).
   assert (Hb : step b = mean_of_words base n (fun l => f (chosen k l))).
-  { apply words_ext. intros l. unfold step. cbn [chosen]. destruct (Z.ltb_spec b (b - b mod Z.of_nat k)); [|reflexivity].
+  { apply words_ext. intros l. unfold step. cbn [chosen].
+    destruct (Z.ltb_spec b (b - b mod Z.of_nat k)); [|reflexivity].
     pose proof (Z.mod_pos_bound b (Z.of_nat k) ltac:(lia)). lia. }
   rewrite <- Hb. change (sum_below base (fun w => step (Z.of_nat w))
     = INR (base / k) * sum_below k (fun t => f (Some t)) + INR (base mod k) * step b).
@@ -509,14 +511,206 @@ Proof.
     rewrite (E_ext _ _ (fun _ => 1)); [apply E_one|]. intros r. unfold indicator. destruct (p r); simpl; ring. }
   lra.
 Qed.
+(** ** From one stream: a first word for each coin and for the choice, and further ones where they are asked for *)
+Inductive reader (V : Type) : Type := Done (said : option V) | Read (next : Z -> reader V).
+Arguments Done {V}. Arguments Read {V}.
+Fixpoint read_from {V} (r : reader V) (stream : list Z) : option V :=
+  match r, stream with
+  | Done said, _ => said
+  | Read _, [] => None
+  | Read next, w :: rest => read_from (next w) rest
+  end.
+
+(** What reads [m] words, and goes on with them. *)
+Fixpoint deal {V} (m : nat) (go_on : list Z -> reader V) : reader V :=
+  match m with O => go_on [] | S m => Read (fun w => deal m (fun firsts => go_on (w :: firsts))) end.
+(** What reads at most [n] words more for a coin of which [j] words are those of [low]. *)
+Fixpoint more {V} (s n j : nat) (low : Z) (go_on : option bool -> reader V) : reader V :=
+  match n with
+  | O => go_on None
+  | S n => Read (fun w => let low := (low * b + w)%Z in
+      match heads_step base (a s) (d s) digits (S j) low with
+      | Some v => go_on (Some v) | None => more s n (S j) low go_on
+      end)
+  end.
+Definition coin_from {V} (s n : nat) (w : Z) (go_on : option bool -> reader V) : reader V :=
+  if (a s =? 0)%Z then go_on (Some true)
+  else match heads_step base (a s) (d s) digits 1 w with
+    | Some v => go_on (Some v) | None => more s (pred n) 1 w go_on
+    end.
+Fixpoint coins_from {V} (n : nat) (l : list nat) (firsts : list Z) (go_on : option (list nat) -> reader V) : reader V :=
+  match l, firsts with
+  | [], _ => go_on (Some [])
+  | _, [] => go_on None
+  | s :: l, w :: firsts => coin_from s n w (fun v => coins_from n l firsts (fun shown => go_on
+      match v, shown with
+      | Some true, Some kept => Some (s :: kept) | Some false, Some kept => Some kept | _, _ => None
+      end))
+  end.
+Fixpoint choice_more (n : nat) (kept : list nat) : reader nat :=
+  match n with
+  | O => Done None
+  | S n => Read (fun w => match chosen (length kept) [w] with
+      | Some t => Done (nth_error kept t) | None => choice_more n kept
+      end)
+  end.
+Definition choice_from (n : nat) (w : Z) (shown : option (list nat)) : reader nat :=
+  match shown with
+  | None => Done None
+  | Some kept => match chosen (length kept) [w] with
+      | Some t => Done (nth_error kept t) | None => choice_more (pred n) kept
+      end
+  end.
+Definition streamed (n : nat) (l : list nat) : reader nat :=
+  deal (length l) (fun firsts => Read (fun w => coins_from n l firsts (choice_from n w))).
+
+Fixpoint mean_of_reader {V} (r : reader V) (f : option V -> R) : R :=
+  match r with
+  | Done said => f said
+  | Read next => sum_below base (fun w => mean_of_reader (next (Z.of_nat w)) f) / INR base
+  end.
+Fixpoint within {V} (n : nat) (r : reader V) : Prop :=
+  match r, n with Done _, _ => True | Read _, O => False | Read next, S n => forall w, within n (next w) end.
+
+(** On as many words as it may read, a reader's law is that of its steps. *)
+Lemma mean_of_read {V} (r : reader V) f : forall n, within n r ->
+  mean_of_words base n (fun stream => f (read_from r stream)) = mean_of_reader r f.
+Proof.
+  induction r as [said|next IH]; intros n Hn; [|destruct n as [|n]; [easy|]].
+  - transitivity (mean_of_words base n (fun _ => f said)); [apply words_ext; now intros []|apply words_const].
+  - simpl. f_equal. apply total_ext. intros w _. apply IH, Hn.
+Qed.
+Lemma within_more {V} (r : reader V) : forall n m, (n <= m)%nat -> within n r -> within m r.
+Proof.
+  induction r as [said|next IH]; intros n m Hnm Hn; [destruct m; exact I|]. destruct n as [|n]; [easy|].
+  destruct m as [|m]; [lia|]. simpl in *. intros w. apply (IH w n m); [lia|apply Hn].
+Qed.
+
+Lemma words_swap n m (f : list Z -> list Z -> R) :
+  mean_of_words base n (fun l => mean_of_words base m (f l))
+  = mean_of_words base m (fun l' => mean_of_words base n (fun l => f l l')).
+Proof.
+  revert f. induction n as [|n IH]; intros f; [reflexivity|]. cbn [mean_of_words].
+  set (g := fun w l' => mean_of_words base n (fun l => f (Z.of_nat w :: l) l')).
+  transitivity (/ INR base * mean_of_words base m (fun l' => sum_below base (fun w => g w l'))).
+  - rewrite mean_sum. unfold Rdiv. rewrite Rmult_comm. f_equal. apply total_ext. intros w _.
+    apply (IH (fun l => f (Z.of_nat w :: l))).
+  - rewrite <- words_scale. apply words_ext. intros l'. unfold g, Rdiv. ring.
+Qed.
+Lemma rows_swap n m k (f : list Z -> list (list Z) -> R) :
+  mean_of_words base k (fun w => mean_of_rows n m (f w))
+  = mean_of_rows n m (fun rows => mean_of_words base k (fun w => f w rows)).
+Proof.
+  revert f. induction m as [|m IH]; intros f; [reflexivity|]. simpl. rewrite words_swap. apply words_ext. intros l.
+  apply (IH (fun w rows => f w (l :: rows))).
+Qed.
+
+Lemma deal_mean {V} m f : forall (go_on : list Z -> reader V),
+  mean_of_reader (deal m go_on) f = mean_of_words base m (fun firsts => mean_of_reader (go_on firsts) f).
+Proof.
+  induction m as [|m IH]; intros go_on; [reflexivity|]. simpl. f_equal. apply total_ext. intros w _. apply IH.
+Qed.
+Lemma more_mean {V} s n f (go_on : option bool -> reader V) : forall j low,
+  mean_of_reader (more s n j low go_on) f
+  = mean_of_words base n (fun l => mean_of_reader (go_on (settle base (heads_step base (a s) (d s) digits) j low l)) f).
+Proof.
+  induction n as [|n IH]; intros j low; [reflexivity|]. simpl. f_equal. apply total_ext. intros w _. fold b.
+  destruct (heads_step base (a s) (d s) digits (S j) (low * b + Z.of_nat w)); [now rewrite words_const|apply IH].
+Qed.
+(** The mean over what follows a coin's first word. *)
+Definition after_first (s n : nat) (w : Z) (h : option bool -> R) : R :=
+  mean_of_words base (pred n) (fun l => h (tossed s (w :: l))).
+Lemma coin_from_mean {V} s n w f (go_on : option bool -> reader V) :
+  mean_of_reader (coin_from s n w go_on) f = after_first s n w (fun v => mean_of_reader (go_on v) f).
+Proof.
+  unfold coin_from, after_first, tossed. destruct (a s =? 0)%Z; [now rewrite words_const|].
+  unfold heads. cbn [settle]. rewrite Z.mul_0_l, Z.add_0_l.
+  destruct (heads_step base (a s) (d s) digits 1 w) as [v|]; [now rewrite words_const|apply more_mean].
+Qed.
+Lemma coins_from_mean {V} n f l : (0 < n)%nat -> forall (go_on : option (list nat) -> reader V),
+  mean_of_words base (length l) (fun firsts => mean_of_reader (coins_from n l firsts go_on) f)
+  = mean_of_rows n (length l) (fun rows => mean_of_reader (go_on (showing l rows)) f).
+Proof.
+  intros Hn. destruct n as [|n]; [lia|]. induction l as [|s l IH]; intros go_on; [reflexivity|]. cbn [length].
+  simpl. f_equal. apply total_ext. intros w _.
+  rewrite (words_ext (length l) _ (fun firsts => after_first s (S n) (Z.of_nat w) (fun v => mean_of_reader
+    (coins_from (S n) l firsts (fun shown => go_on match v, shown with
+      | Some true, Some kept => Some (s :: kept) | Some false, Some kept => Some kept | _, _ => None end)) f)))
+    by (intros; apply coin_from_mean).
+  unfold after_first. simpl pred. rewrite words_swap. apply words_ext. intros words. rewrite IH. reflexivity.
+Qed.
+
+Lemma chosen_first k w l : chosen k (w :: l) = match chosen k [w] with Some t => Some t | None => chosen k l end.
+Proof. cbn [chosen]. now destruct (w <? b - b mod Z.of_nat k)%Z. Qed.
+Lemma choice_more_mean n kept f :
+  mean_of_reader (choice_more n kept) f = mean_of_words base n (fun words =>
+    f match chosen (length kept) words with Some t => nth_error kept t | None => None end).
+Proof.
+  induction n as [|n IH]; [reflexivity|]. cbn [choice_more mean_of_reader mean_of_words]. f_equal. apply total_ext.
+  intros w _. destruct (chosen (length kept) [Z.of_nat w]) as [t|] eqn:E.
+  - rewrite (words_ext n _ (fun _ => f (nth_error kept t))) by (intros l'; now rewrite chosen_first, E).
+    now rewrite words_const.
+  - rewrite IH. apply words_ext. intros l'. now rewrite (chosen_first _ (Z.of_nat w)), E.
+Qed.
+Lemma choice_from_mean n f shown : (0 < n)%nat ->
+  mean_of_words base 1 (fun first => mean_of_reader (choice_from n (hd 0%Z first) shown) f)
+  = mean_of_words base n (fun words => f match shown with
+      | Some kept => match chosen (length kept) words with Some t => nth_error kept t | None => None end
+      | None => None
+      end).
+Proof.
+  intros Hn. destruct n as [|n]; [lia|].
+  destruct shown as [kept|]; [|cbn [choice_from mean_of_reader]; now rewrite !words_const].
+  rewrite <- (choice_more_mean (S n) kept f). reflexivity.
+Qed.
+
+(** On one stream of as many words as all may read the law is the same. *)
+Theorem thm_exact_draws_flip_of_one_stream n l f : (0 < n)%nat ->
+  mean_of_words base ((length l + 1) * n) (fun stream => f (read_from (streamed n l) stream)) = mean_of_flips n l f.
+Proof.
+  intros Hn. rewrite mean_of_read.
+  - unfold streamed, mean_of_flips. rewrite deal_mean. cbn [mean_of_reader].
+    transitivity (mean_of_words base (length l) (fun firsts => mean_of_words base 1 (fun first =>
+      mean_of_reader (coins_from n l firsts (choice_from n (hd 0%Z first))) f))); [reflexivity|].
+    rewrite words_swap.
+    rewrite (words_ext 1 _ (fun first => mean_of_rows n (length l) (fun rows =>
+      mean_of_reader (choice_from n (hd 0%Z first) (showing l rows)) f)))
+      by (intros; now apply coins_from_mean).
+    rewrite rows_swap. apply rows_ext. intros rows. rewrite choice_from_mean by assumption. reflexivity.
+  - (* how many words are read *)
+    assert (HD : forall V m k (go_on : list Z -> reader V), (forall firsts, within k (go_on firsts)) ->
+      within (m + k) (deal m go_on))
+      by (induction m as [|m IH]; intros k go_on H; [apply H|]; intros w; apply IH; intros; apply H).
+    assert (HM : forall V s m k (go_on : option bool -> reader V), (forall v, within k (go_on v)) ->
+      forall j low, within (m + k) (more s m j low go_on)).
+    { intros V s m k go_on H. induction m as [|m IH]; intros j low; [apply H|]. intros w. simpl.
+      destruct heads_step; [apply within_more with k; [lia|apply H]|apply IH]. }
+    assert (HC : forall l k (go_on : option (list nat) -> reader nat), (forall shown, within k (go_on shown)) ->
+      forall firsts, within (length l * pred n + k) (coins_from n l firsts go_on)).
+    { clear l. induction l as [|s l IH]; intros k go_on H firsts; [apply H|].
+      destruct firsts as [|w firsts]; [apply within_more with k; [apply Nat.le_add_l|apply H]|].
+      cbn [coins_from length].
+      unfold coin_from. assert (HI := fun v => IH k (fun shown => go_on match v, shown with
+        | Some true, Some kept => Some (s :: kept) | Some false, Some kept => Some kept | _, _ => None end)
+        (fun shown => H _) firsts).
+      destruct (a s =? 0)%Z; [refine (within_more _ _ _ _ (HI (Some true))); nia|].
+      destruct heads_step as [v|]; [refine (within_more _ _ _ _ (HI (Some v))); nia|].
+      rewrite Nat.mul_succ_l, (Nat.add_comm _ (pred n)), <- Nat.add_assoc. apply HM. exact HI. }
+    assert (HW : forall m kept, within m (choice_more m kept)).
+    { induction m as [|m IH]; intros kept; [exact I|]. intros w. destruct chosen; [destruct m; exact I|apply IH]. }
+    replace ((length l + 1) * n)%nat with (length l + S (length l * pred n + pred n))%nat by nia.
+    unfold streamed. apply HD. intros firsts w. apply HC. intros [kept|]; [|destruct (pred n); exact I].
+    unfold choice_from. destruct chosen; [destruct (pred n); exact I|apply HW].
+Qed.
 End Flip.
 
-(** ** Of scores whose distances from the best are known at a rate, it is the law that a selection is charged for *)
+(** ** On one stream, of scores at a rate, it is the law that a selection is charged for *)
 Lemma poly_ext w v l : (forall s, In s l -> w s = v s) -> poly w l = poly v l.
 Proof. induction l as [|s l IH]; simpl; intros H; [reflexivity|]. rewrite IH, (H s); auto. Qed.
 Lemma F_ext w v f l y : (forall s, In s l -> w s = v s) -> F w f l y = F v f l y.
 Proof.
-  intros H. unfold F. apply sumf_ext. intros r Hr. rewrite (H r Hr). unfold integral. rewrite (poly_ext w v); [reflexivity|].
+  intros H. unfold F. apply sumf_ext. intros r Hr. rewrite (H r Hr). unfold integral.
+  rewrite (poly_ext w v); [reflexivity|].
   intros s Hs. apply in_remove in Hs. now apply H.
 Qed.
 
@@ -524,7 +718,8 @@ Theorem thm_exact_draws_flip_of_scores base a d digits {X} m (Hm : (0 < m)%nat) 
   let best := argmax (fun r => exp (rate * q D r)) m in
   (2 <= base)%nat -> (m <= base)%nat -> (0 < n)%nat ->
   (forall r, (r < m)%nat -> (0 < d r)%Z /\ IZR (a r) / IZR (d r) = rate * (q D best - q D r)) ->
-  let law := mean_of_flips base a d digits n (seq 0 m) in
+  let law f := mean_of_words base ((m + 1) * n)
+    (fun stream => f (read_from (streamed base a d digits n (seq 0 m)) stream)) in
   law (answered p) <= E (permute_and_flip m Hm rate q D) (indicator p) <= law (answered p) + law open /\
   law open <= sumf (seq 0 m) (fun s => let x := IZR (a s) / IZR (d s) in
     (x * x + 4) / 2 ^ digits n + 2 / INR base ^ n) + (1 / 2) ^ n.
@@ -542,6 +737,9 @@ Proof.
   { destruct (Hx best Hb1) as [Hd Hs]. apply IZR_lt in Hd. apply eq_IZR.
     replace (IZR (a best)) with (rate * (q D best - q D best) * IZR (d best)) by (rewrite <- Hs; field; lra). ring. }
   assert (Hin : In best (seq 0 m)) by (apply in_seq; lia).
+  assert (HW : forall f, law f = mean_of_flips base a d digits n (seq 0 m) f).
+  { intros f. rewrite <- thm_exact_draws_flip_of_one_stream by assumption. now rewrite seq_length. }
+  rewrite !HW.
   pose proof (thm_exact_draws_flip base a d digits H2 n (seq 0 m) best p Hn Hok (seq_NoDup m 0)
     ltac:(rewrite seq_length; assumption) Hin Hab) as HT.
   rewrite (coins_law a d (seq 0 m) best) in HT by (assumption || apply seq_NoDup).

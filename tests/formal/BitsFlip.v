@@ -511,6 +511,7 @@ Proof.
     rewrite (E_ext _ _ (fun _ => 1)); [apply E_one|]. intros r. unfold indicator. destruct (p r); simpl; ring. }
   lra.
 Qed.
+
 (** ** From one stream: a first word for each coin and for the choice, and further ones where they are asked for *)
 Inductive reader (V : Type) : Type := Done (said : option V) | Read (next : Z -> reader V).
 Arguments Done {V}. Arguments Read {V}.

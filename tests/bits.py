@@ -6,8 +6,8 @@ Usage::
 
 ``settle``, ``below``, ``exp_bounds``, ``heads`` and ``waiting`` have the names and the lines of
 ``tests/formal/Bits.v``, and ``tossed``, ``showing``, ``chosen``, ``flipped`` and ``streamed`` those of
-``tests/formal/BitsFlip.v``; only integers are used.  That they compute what Coq computes is tested in
-``tests/test_bits.py``.
+``tests/formal/BitsFlip.v``, ``weight_bounds`` and ``landing`` those of ``tests/formal/Landing.v``; only integers are
+used.  That they compute what Coq computes is tested in ``tests/test_bits.py``.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cache
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import TypeVar
 
 import numpy as np
 
 from dpforest.chance.exact import Exact
-from dpforest.mechanisms import permute_and_flip_law
+from dpforest.mechanisms import exponential_law, permute_and_flip_law
 
 T = TypeVar("T")
 WORD = 1 << 64
@@ -129,6 +129,29 @@ def streamed(
     return flipped(base, exponents, digits, rows[:-1], rows[-1])
 
 
+def weight_bounds(a: int, d: int, k: int) -> tuple[int, int]:
+    """Bounds of a candidate's weight, in units of 1 / 4^k: that of the best one is 1."""
+    return (4**k, 4**k) if a == 0 else exp_bounds(a, d, k)
+
+
+def landing(
+    base: int, exponents: Sequence[tuple[int, int]], digits: Callable[[int], int], words: Iterable[int]
+) -> int | None:
+    """The exponential mechanism: on which of the weights exp(-a / d), end to end, the uniform number lands."""
+
+    def step(j: int, low: int) -> int | None:
+        bounds = [weight_bounds(a, d, digits(j)) for a, d in exponents]
+        lower, upper = (list(accumulate(side)) for side in zip(*bounds, strict=True))
+        least, most = lower[-1], upper[-1]
+        before = [
+            below(base, lo * least, hi * most, most * least, j, low)
+            for lo, hi in zip(lower[:-1], upper[:-1], strict=True)
+        ]
+        return None if None in before else before.count(False)
+
+    return settle(base, step, words)
+
+
 class Given(Exact):
     """A source whose words are given, and which counts how many were read."""
 
@@ -214,8 +237,8 @@ def proved_waits(rates: np.ndarray, words: np.ndarray, number: Callable[..., int
 def asked_to_choose(draws: int, seed: int = 0) -> list[tuple[list[float], float, np.ndarray]]:
     """Scores, a rate, and words for a selection each.
 
-    In one of three a word lies at the boundary of its coin, or next to it, and in one of three that of the choice is
-    one of the last, of which some are passed over.
+    Of four, one has a word at the boundary of its coin, or next to it, one begins where a candidate's weight ends, and
+    one has a word of the choice among the last, of which some are passed over.
     """
     rng = np.random.default_rng(seed)
     asked = []
@@ -223,12 +246,14 @@ def asked_to_choose(draws: int, seed: int = 0) -> list[tuple[list[float], float,
         scores = rng.integers(9, size=rng.integers(1, 10)) / 4
         rate = float(rng.choice([2.0**-60, 0.1, 0.5, 1.0, 2.7]))
         words = rng.integers(WORD, size=2 * len(scores) + 10, dtype=np.uint64)
-        if at % 3 == 0:
-            coin = int(rng.integers(len(scores)))
-            low, _ = exp_bounds(*exponents_of(scores.tolist(), rate)[coin], 200)
-            words[coin] = min(max((low * WORD >> 400) + int(rng.integers(-1, 2)), 0), WORD - 1)
-        if at % 3 == 1:
+        planted, move = int(rng.integers(len(scores))), int(rng.integers(-1, 2))
+        bounds = [exp_bounds(*exponent, 200)[0] for exponent in exponents_of(scores.tolist(), rate)]
+        if at % 4 == 0:
+            words[planted] = min(max((bounds[planted] * WORD >> 400) + move, 0), WORD - 1)
+        if at % 4 == 1:
             words[len(scores)] = WORD - 1 - int(rng.integers(4))
+        if at % 4 == 2:
+            words[0] = min(max(sum(bounds[: planted + 1]) * WORD // sum(bounds) + move, 0), WORD - 1)
         if at % 5 == 0:  # what is no candidate has no word: one may stand anywhere
             scores = np.insert(scores, int(rng.integers(len(scores) + 1)), -np.inf)
         asked.append((scores.tolist(), rate, words))
@@ -241,23 +266,27 @@ def exponents_of(scores: list[float], rate: float) -> list[tuple[int, int]]:
     return [(Fraction(rate) * (best - Fraction(score))).as_integer_ratio() for score in scores]
 
 
-def shipped_choices(asked: list[tuple[list[float], float, np.ndarray]]) -> list[tuple[int, int]]:
+LAWS = {"permute-and-flip": permute_and_flip_law, "exponential": exponential_law}
+
+
+def shipped_choices(asked: list[tuple[list[float], float, np.ndarray]], kind: str) -> list[tuple[int, int]]:
     """The selections of the code that ships, each on words of its own, and how many words it read."""
     answers = []
     for scores, rate, words in asked:
         source = Given(words)
-        found = source.select("permute-and-flip", permute_and_flip_law, np.array([scores]), np.array([rate]))
+        found = source.select(kind, LAWS[kind], np.array([scores]), np.array([rate]))
         answers.append((found.item(), source.read))
     return answers
 
 
-def proved_choices(asked: list[tuple[list[float], float, np.ndarray]]) -> list[tuple[int | None, int]]:
-    """Those of the program that Coq has proved, on the same words."""
+def proved_choices(asked: list[tuple[list[float], float, np.ndarray]], kind: str) -> list[tuple[int | None, int]]:
+    """Those of the programs that Coq has proved, on the same words."""
+    program = {"permute-and-flip": streamed, "exponential": landing}[kind]
     answers = list[tuple[int | None, int]]()
     for scores, rate, words in asked:
         able = [at for at, score in enumerate(scores) if score > -np.inf]
         stream = iter(words.tolist())
-        found = streamed(WORD, exponents_of([scores[at] for at in able], rate), lambda j: 64 * j + 100, stream)
+        found = program(WORD, exponents_of([scores[at] for at in able], rate), lambda j: 64 * j + 100, stream)
         answers.append((None if found is None else able[found], len(words) - len(list(stream))))
     return answers
 
@@ -271,10 +300,12 @@ def main(arguments: list[str]) -> int:
     print(f"{draws} coins of the proved program and of the code that ships, on the same words: {differ} differ")
     print(f"{read} and {also} of them took a second word")
     choices = asked_to_choose(draws // 10)
-    selections, again = shipped_choices(choices), proved_choices(choices)
-    unlike = sum(a != b for a, b in zip(selections, again, strict=True))
-    print(f"{len(choices)} selections by permute-and-flip, on the same words: {unlike} differ, in answer or words read")
-    return int(differ > 0 or read != also or unlike > 0)
+    for kind in LAWS:
+        pairs = zip(shipped_choices(choices, kind), proved_choices(choices, kind), strict=True)
+        unlike = sum(one != other for one, other in pairs)
+        print(f"{len(choices)} selections ({kind}), on the same words: {unlike} differ, in answer or words read")
+        differ += unlike
+    return int(differ > 0 or read != also)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The samplers of tests/formal/Bits.v and BitsFlip.v: in Coq, transcribed, and as they ship, on the same bits."""
+"""The samplers of tests/formal/Bits.v, BitsFlip.v, Landing.v: in Coq, transcribed, as they ship, on the same bits."""
 
 import re
 import shutil
@@ -62,20 +62,19 @@ def test_a_geometric_number_that_forgets_a_bit_is_noticed():
 @pytest.fixture(scope="module")
 def choices():
     asked = bits.asked_to_choose(2000, seed=7)
-    return asked, bits.shipped_choices(asked)
+    return asked, {kind: bits.shipped_choices(asked, kind) for kind in bits.LAWS}
 
 
 @pytest.mark.claim("thm-exact-draws")
-def test_the_proved_selection_is_the_one_that_ships(choices):
-    """Value for value, and word for word, at the boundaries of coins and of the choice too."""
-    asked, shipped = choices
-    assert bits.proved_choices(asked) == shipped
-    further = [
-        read - 1 - sum(score > -np.inf for score in scores)
-        for (scores, *_), (_, read) in zip(asked, shipped, strict=True)
-    ]
-    assert np.mean(np.array(further[::3]) > 0) > 0.1  # planted at a coin's boundary
-    assert np.mean(np.array(further[1::3]) > 0) > 0.1  # and among the last words of the choice
+@pytest.mark.parametrize("kind", bits.LAWS)
+def test_the_proved_selection_is_the_one_that_ships(choices, kind):
+    """Value for value, and word for word, at boundaries of coins, of weights and of the choice too."""
+    asked, shipped = choices[0], choices[1][kind]
+    assert bits.proved_choices(asked, kind) == shipped
+    firsts = [1 + (kind == "permute-and-flip") * sum(score > -np.inf for score in scores) for scores, *_ in asked]
+    further = np.array([read for _, read in shipped]) > firsts
+    for planted in {"permute-and-flip": (0, 1), "exponential": (2,)}[kind]:
+        assert further[planted::4].mean() > 0.1
     assert {answer for answer, _ in shipped} == set(range(10))
 
 
@@ -99,22 +98,31 @@ def coin_without_its_last_bit(base, a, d, digits, words):
     return a == 0 or bits.heads(base, a, d, digits, (word & ~1 for word in words))
 
 
-#: Lines of the program, and what is wrong in their place.
+def of_another_weight(a, d, k):
+    return bits.exp_bounds(2 * a, d, k)
+
+
+def below_or_at(base, least, most, unit, j, low):
+    return True if low * unit <= least * base**j else False if most * base**j <= low * unit else None
+
+
+#: Lines of a program, and what is wrong in their place.
 WRONG_LINES = [
-    ("chosen", last_word_taken),
-    ("chosen", any_word_at_most_the_limit),
-    ("chosen", by_the_top_of_the_word),
-    ("chosen", the_first_place),
-    ("tossed", coin_without_its_last_bit),
-    ("tossed", bits.heads),  # the best candidate's coin is tossed like any other
+    ("permute-and-flip", "chosen", last_word_taken),
+    ("permute-and-flip", "chosen", any_word_at_most_the_limit),
+    ("permute-and-flip", "chosen", by_the_top_of_the_word),
+    ("permute-and-flip", "chosen", the_first_place),
+    ("permute-and-flip", "tossed", coin_without_its_last_bit),
+    ("permute-and-flip", "tossed", bits.heads),  # the best candidate's coin is tossed like any other
+    ("exponential", "weight_bounds", of_another_weight),
+    ("exponential", "below", below_or_at),
 ]
 
 
-@pytest.mark.parametrize(("line", "wrong"), WRONG_LINES, ids=lambda part: getattr(part, "__name__", part))
-def test_a_selection_with_a_wrong_line_is_noticed(choices, monkeypatch, line, wrong):
-    asked, shipped = choices
+@pytest.mark.parametrize(("kind", "line", "wrong"), WRONG_LINES, ids=lambda part: getattr(part, "__name__", part))
+def test_a_selection_with_a_wrong_line_is_noticed(choices, monkeypatch, kind, line, wrong):
     monkeypatch.setattr(bits, line, wrong)
-    assert bits.proved_choices(asked) != shipped
+    assert bits.proved_choices(choices[0], kind) != choices[1][kind]
 
 
 def transcribed(base, a, d, per, words):
@@ -181,12 +189,12 @@ def test_coq_computes_the_numbers_that_its_transcription_does(tmp_path):
     assert len(set(expected)) > 4
 
 
-FLIPS = coq.FORMAL / "BitsFlip.v"
+FLIPS, LANDING = coq.FORMAL / "BitsFlip.v", coq.FORMAL / "Landing.v"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where all is compiled that permute-and-flip on words needs."""
+    """Where all is compiled that selections on words need."""
     made = tmp_path_factory.mktemp("flips")
     for name in ["Law", "Privacy", "Selection", "Scores", "PermuteAndFlip", "DrawAndFlip", "Bits"]:
         coq.coqc(made, name, coq.files()[name].read_text())
@@ -207,26 +215,26 @@ def test_coq_computes_the_selections_that_its_transcription_does(folder):
         exponents = [(int(rng.integers(9)), int(rng.integers(1, 5))) for _ in range(rng.integers(6))]
         exponents.insert(int(rng.integers(len(exponents) + 1)), (0, 1))
         rows = rng.integers(base, size=(len(exponents), rng.integers(1, 5))).tolist()
-        words = rng.integers(base - 3, base, size=rng.integers(4)).tolist()
+        words = rng.integers(max(base - 20, 0), base, size=rng.integers(4)).tolist()
         stream = rng.integers(base, size=len(exponents) + rng.integers(7)).tolist()
         own = bits.flipped(base, exponents, lambda j, per=per: per * j + 20, rows, words)
         shared = bits.streamed(base, exponents, lambda j, per=per: per * j + 20, stream)
-        expected += ["None" if answer is None else f"Some {answer}%nat" for answer in (own, shared)]
+        landed = bits.landing(base, exponents, lambda j, per=per: per * j + 20, words)
+        expected += ["None" if answer is None else f"Some {answer}%nat" for answer in (own, shared, landed)]
         a, d = (f"(fun s => nth s {coq_list(side)} 0)" for side in zip(*exponents, strict=True))
         program = f"{base} {a} {d} (fun j => ({per} * j + 20)%nat)"
         asked += [
             f"flipped {program} (seq 0 {len(rows)}) {coq_list(map(coq_list, rows))} {coq_list(words)}",
             f"read_from (streamed {program} {len(stream)} (seq 0 {len(rows)})) {coq_list(stream)}",
+            f"landing {program} {len(rows)} {coq_list(words)}",
         ]
     coq.coqc(folder, "BitsFlip", FLIPS.read_text())
-    head = (
-        f"From Coq Require Import ZArith List.\nFrom {coq.NAME} Require Import Bits BitsFlip.\nImport ListNotations.\n"
-    )
+    coq.coqc(folder, "Landing", LANDING.read_text())
+    head = f"From Coq Require Import ZArith List.\nFrom {coq.NAME} Require Import Bits BitsFlip Landing.\n"
     questions = "".join(f"Eval vm_compute in {question}.\n" for question in asked)
-    said = coq.coqc(folder, "Asked", head + "Open Scope Z_scope.\n" + questions)
+    said = coq.coqc(folder, "Asked", head + "Import ListNotations.\nOpen Scope Z_scope.\n" + questions)
     assert re.findall(r"= (Some \d+%nat|None)\n", said) == expected
-    assert len(set(expected[::2])) > 5
-    assert len(set(expected[1::2])) > 5
+    assert min(len(set(expected[start::3])) for start in range(3)) > 4
 
 
 #: What stands in the file, and what is wrong in its place: the theorems' proofs no longer go through.
@@ -255,24 +263,35 @@ def test_a_wrong_sampler_has_no_proof(tmp_path, wrong):
 
 
 #: Each in the program, where it stands first.
-WRONG_FLIPS = {
-    "heads for tails": ("Some false, Some kept => Some kept", "Some false, Some kept => Some (s :: kept)"),
-    "the best candidate's coin always tails": ("then Some true else heads", "then Some false else heads"),
-    "no word passed over": ("if (w <? b - b mod Z.of_nat k)%Z", "if (w <? b)%Z"),
-    "one word too many": ("if (w <? b - b mod Z.of_nat k)%Z", "if (w <=? b - b mod Z.of_nat k)%Z"),
-    "never the last place": ("match chosen (length kept) words", "match chosen (pred (length kept)) words"),
-    "a word read twice": ("=> read_from (next w) rest", "=> read_from (next w) stream"),
-    "a word for two draws": ("(choice_from n w))", "(choice_from n (hd 0%Z firsts)))"),
-    "a choice that is never open": ("2 / INR base ^ n) + (1 / 2) ^ n.", "2 / INR base ^ n)."),
+WRONG_SELECTIONS = {
+    "heads for tails": (FLIPS, "Some false, Some kept => Some kept", "Some false, Some kept => Some (s :: kept)"),
+    "the best candidate's coin always tails": (FLIPS, "then Some true else heads", "then Some false else heads"),
+    "no word passed over": (FLIPS, "if (w <? b - b mod Z.of_nat k)%Z", "if (w <? b)%Z"),
+    "one word too many": (FLIPS, "if (w <? b - b mod Z.of_nat k)%Z", "if (w <=? b - b mod Z.of_nat k)%Z"),
+    "never the last place": (FLIPS, "match chosen (length kept) words", "match chosen (pred (length kept)) words"),
+    "a word read twice": (FLIPS, "=> read_from (next w) rest", "=> read_from (next w) stream"),
+    "a word for two draws": (FLIPS, "(choice_from n w))", "(choice_from n (hd 0%Z firsts)))"),
+    "a choice that is never open": (FLIPS, "2 / INR base ^ n) + (1 / 2) ^ n.", "2 / INR base ^ n)."),
+    "an end with the lower bounds only": (
+        LANDING,
+        "(snd (ends j r) * snd (ends j m))%Z",
+        "(fst (ends j r) * snd (ends j m))%Z",
+    ),
+    "an end of the sum's lower bound": (
+        LANDING,
+        "(fst (ends j r) * fst (ends j m))%Z",
+        "(fst (ends j r) * snd (ends j m))%Z",
+    ),
+    "one end too few": (LANDING, "passed (pred m) j low", "passed (pred (pred m)) j low"),
 }
 
 
 @pytest.mark.slow
 @needs_coq
-@pytest.mark.parametrize("wrong", WRONG_FLIPS)
+@pytest.mark.parametrize("wrong", WRONG_SELECTIONS)
 def test_a_wrong_selection_has_no_proof(folder, wrong):
-    text = FLIPS.read_text()
-    right, instead = WRONG_FLIPS[wrong]
+    file, right, instead = WRONG_SELECTIONS[wrong]
+    text = file.read_text()
     assert right in text
     with pytest.raises(ValueError, match="does not compile"):
         coq.coqc(folder, "Wrong", text.replace(right, instead, 1))

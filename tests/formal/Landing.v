@@ -48,7 +48,7 @@ Hypothesis best_is : a best = 0%Z.
 Let x s := IZR (a s) / IZR (d s).
 Let weight s := exp (- x s).
 
-Definition total (r : nat) : R := sum_below r weight.
+Definition heap (r : nat) : R := sum_below r weight.
 Definition gap (j r : nat) : R := sum_below r (fun s => (x s * x s + 4) * 2 ^ digits j).
 
 Let one_pos j : 0 < IZR (one j).
@@ -68,24 +68,24 @@ Proof.
 Qed.
 
 Lemma ends_known j r : (r <= m)%nat ->
-  0 <= IZR (fst (ends j r)) <= total r * IZR (one j) /\
-  total r * IZR (one j) <= IZR (snd (ends j r)) /\ IZR (snd (ends j r)) - IZR (fst (ends j r)) <= gap j r.
+  0 <= IZR (fst (ends j r)) <= heap r * IZR (one j) /\
+  heap r * IZR (one j) <= IZR (snd (ends j r)) /\ IZR (snd (ends j r)) - IZR (fst (ends j r)) <= gap j r.
 Proof.
-  induction r as [|r IH]; intros Hr; [unfold total, gap; simpl; lra|].
-  specialize (IH ltac:(lia)). pose proof (weight_known j r ltac:(lia)). unfold total, gap in *.
+  induction r as [|r IH]; intros Hr; [unfold heap, gap; simpl; lra|].
+  specialize (IH ltac:(lia)). pose proof (weight_known j r ltac:(lia)). unfold heap, gap in *.
   cbn [ends fst snd sum_below].
   rewrite !plus_IZR. lra.
 Qed.
-Lemma total_mono r r' : (r <= r')%nat -> total r <= total r'.
+Lemma total_mono r r' : (r <= r')%nat -> heap r <= heap r'.
 Proof.
-  induction 1 as [|r' H IH]; [lra|]. unfold total in *. simpl. pose proof (exp_pos (- x r')).
+  induction 1 as [|r' H IH]; [lra|]. unfold heap in *. simpl. pose proof (exp_pos (- x r')).
   fold (weight r') in *. lra.
 Qed.
-Lemma total_one : 1 <= total m.
+Lemma total_one : 1 <= heap m.
 Proof.
-  apply Rle_trans with (total (S best)); [|now apply total_mono]. unfold total. simpl.
+  apply Rle_trans with (heap (S best)); [|now apply total_mono]. unfold heap. simpl.
   assert (weight best = 1) by (unfold weight, x; rewrite best_is; unfold Rdiv; rewrite Rmult_0_l, Ropp_0; apply exp_0).
-  assert (0 <= total best) by (apply (total_mono 0); lia). unfold total in *. lra.
+  assert (0 <= heap best) by (apply (total_mono 0); lia). unfold heap in *. lra.
 Qed.
 Lemma ends_mono j r r' : (r <= r' <= m)%nat ->
   (fst (ends j r) <= fst (ends j r') /\ snd (ends j r) <= snd (ends j r'))%Z.
@@ -103,7 +103,7 @@ Proof.
   destruct (ends_known j best ltac:(lia)) as [[H1 _] _]. lra.
 Qed.
 
-Let share r := total r / total m.
+Let share r := heap r / heap m.
 Lemma before_known r : (r <= m)%nat ->
   bounds (fun j => (fst (ends j r) * fst (ends j m))%Z) (fun j => (snd (ends j r) * snd (ends j m))%Z)
     (fun j => (snd (ends j m) * fst (ends j m))%Z) (share r).
@@ -114,7 +114,7 @@ Proof.
   assert (HU : 0 < IZR (snd (ends j m))) by lra. assert (HL : 0 < IZR (fst (ends j m))) by lra.
   rewrite !mult_IZR. set (L := IZR (fst (ends j m))) in *. set (U := IZR (snd (ends j m))) in *.
   set (l := IZR (fst (ends j r))) in *. set (u := IZR (snd (ends j r))) in *. set (o := IZR (one j)) in *.
-  assert (HS : share r * total m = total r) by (unfold share; field; lra).
+  assert (HS : share r * heap m = heap r) by (unfold share; field; lra).
   assert (H2 : 0 <= share r).
   { unfold share. apply Rmult_le_pos; [apply (total_mono 0); lia|left; apply Rinv_0_lt_compat; lra]. }
   set (t := share r) in *. clearbody t. rewrite <- HS in L1, U1.
@@ -127,9 +127,9 @@ Qed.
 Lemma share_unit r : (r <= m)%nat -> 0 <= share r <= 1.
 Proof.
   intros Hr. pose proof total_one. pose proof (total_mono r m Hr). pose proof (total_mono 0 r ltac:(lia)) as HT.
-  unfold total at 1 in HT. simpl in HT. unfold share. split.
+  unfold heap at 1 in HT. simpl in HT. unfold share. split.
   - apply Rmult_le_pos; [lra|left; apply Rinv_0_lt_compat; lra].
-  - apply Rmult_le_reg_r with (total m); [lra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra.
+  - apply Rmult_le_reg_r with (heap m); [lra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra.
 Qed.
 
 Lemma share_mono r r' : (r <= r')%nat -> share r <= share r'.
@@ -181,7 +181,7 @@ Proof. apply pow_lt. apply (le_INR 2) in two. simpl in two. lra. Qed.
 Let share_m : share m = 1.
 Proof. unfold share. pose proof total_one. field. lra. Qed.
 Let share_0 : share 0 = 0.
-Proof. unfold share, total. simpl. unfold Rdiv. ring. Qed.
+Proof. unfold share, heap. simpl. unfold Rdiv. ring. Qed.
 
 Lemma landing_within n l r : words_ok base l -> length l = n -> landing l = Some r ->
   between (share r * INR base ^ n) (share (S r) * INR base ^ n) (IZR (number base 0 l)) = 1.
@@ -209,7 +209,7 @@ Lemma words_ext n : forall f g, (forall l, f l = g l) -> mean_of_words base n f 
 Proof. intros f g H. apply Rle_antisym; apply (mean_le base two); intros l _ _; rewrite H; lra. Qed.
 
 (** The mean of [f] under probabilities in proportion to the weights. *)
-Definition mean_of_weights (f : nat -> R) : R := sum_below m (fun r => weight r * f r) / total m.
+Definition mean_of_weights (f : nat -> R) : R := sum_below m (fun r => weight r * f r) / heap m.
 Definition indicator (p : nat -> bool) (r : nat) : R := if p r then 1 else 0.
 
 Lemma landing_least n p : chance_of base landing_step n p <= mean_of_weights (indicator p).
@@ -233,9 +233,9 @@ Proof.
     + specialize (IH ltac:(lia)).
       pose proof (within_pos (share k * INR base ^ n) (share (S k) * INR base ^ n) (IZR (number base 0 l))).
       unfold indicator at 2. destruct (p k); lra.
-  - rewrite <- (total_div m (fun r => weight r * indicator p r) (total m)). apply total_le. intros r Hr.
-    assert (HW : weight r * indicator p r / total m = indicator p r * (share (S r) - share r))
-      by (unfold share, total; simpl; field; fold (total m); lra).
+  - rewrite <- (total_div m (fun r => weight r * indicator p r) (heap m)). apply total_le. intros r Hr.
+    assert (HW : weight r * indicator p r / heap m = indicator p r * (share (S r) - share r))
+      by (unfold share, heap; simpl; field; fold (heap m); lra).
     rewrite HW. unfold indicator. destruct (p r).
     + rewrite (words_ext n _ (fun l =>
         between (share r * INR base ^ n) (share (S r) * INR base ^ n) (IZR (number base 0 l))))
@@ -300,7 +300,7 @@ Proof.
   pose proof (landing_least n (fun v => negb (p v))) as H1. pose proof (law_splits base landing_step two n p) as H2.
   assert (H3 : mean_of_weights (indicator p) + mean_of_weights (indicator (fun v => negb (p v))) = 1); [|lra].
   pose proof total_one. unfold mean_of_weights. rewrite <- Rdiv_plus_distr, <- total_plus.
-  rewrite (total_ext m _ weight); [fold (total m); field; lra|].
+  rewrite (total_ext m _ weight); [fold (heap m); field; lra|].
   intros r _. unfold indicator. destruct (p r); simpl; ring.
 Qed.
 End Landing.
@@ -333,7 +333,7 @@ Proof.
     (fun r => c * (exp (- (IZR (a r) / IZR (d r))) * indicator p r))) by (intros r Hr; rewrite (HW r Hr); ring).
   assert (HS : forall k g, sum_below k (fun r => c * g r) = c * sum_below k g)
     by (induction k as [|k IH]; intros g; simpl; [|rewrite IH]; ring).
-  rewrite !HS. unfold mean_of_weights, total.
-  assert (H1 : 1 <= total a d m) by (eapply total_one; eassumption). unfold total in H1.
+  rewrite !HS. unfold mean_of_weights, heap.
+  assert (H1 : 1 <= heap a d m) by (eapply total_one; eassumption). unfold heap in H1.
   field. split; lra.
 Qed.

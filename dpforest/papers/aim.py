@@ -1,8 +1,8 @@
 """AIM: synthetic rows from the noisy marginals that a model of the table gets most wrong (McKenna et al., 2022).
 
-The marginals are chosen one after the other, and a Markov random field is drawn near to all that were measured.  What
-it says of the class, given the features, classifies; and any other learner may be fitted to rows that are drawn from
-it.  The chapter *AIM* tells what of the published claim holds, and why the repair does.
+The marginals are chosen one after the other, and a Markov random field is fitted to all that were measured.  A record
+is classified by the law of the class given its features in that field; any other learner may be fitted to rows that are
+drawn from it.  The chapter *AIM* shows which part of the published claim holds, and why the repair holds.
 """
 
 from __future__ import annotations
@@ -35,19 +35,30 @@ from dpforest.structure.crossings import Crossings
 __all__ = ["AIMClassifier", "Annealing", "merged", "synthetic_rows"]
 
 BROKEN = Broken("the published noise is half of what replace-one needs (pub-aim)", (GREY_BOX,))
-#: Steps of the descent after each round, at most.
+#: Steps of the mirror descent after each measurement, at most.
 STEPS = 100
-#: Standard deviations that a code's noisy mass is to have, to be kept apart: of a category, and of a number.
+#: A code keeps a group of its own from so many standard deviations of noisy records on: of a category, of a number.
 LEAST = (1.0, 3.0)
-#: What noise of standard deviation 1 is on the average, without its sign.
+#: Expected absolute value of Gaussian noise of standard deviation 1.
 MEAN_NOISE = math.sqrt(2 / math.pi)
 
 
 @dataclass
 class Annealing:
-    """The shares of the budget: what a round has to choose and to measure, and what is left.
+    """Budget annealing: how much of the budget a round has, which follows from noisy answers, and what is left.
 
-    They follow noisy answers, and never add up to more than 1.
+    Everything is a share of the whole budget, and all rounds together never have more than 1.
+
+    Attributes
+    ----------
+    rounds : int
+        Rounds, if none is annealed.
+    choose_share : float
+        Part of a round that is for the choice of its marginal; the rest is for the measurement.
+    left : float
+        What no round has spent.
+    round : float
+        What the next round has.
     """
 
     rounds: int
@@ -59,18 +70,24 @@ class Annealing:
 
     @property
     def choosing(self) -> float:
+        """What the next round has for its choice."""
         return self.choose_share * self.round
 
     @property
     def measuring(self) -> float:
+        """What the next round has for its measurement."""
         return (1 - self.choose_share) * self.round
 
     def spend(self, share: float) -> None:
+        """Subtract what was spent."""
         self.left -= share
 
     @claim("alg-aim")
     def anneal(self, is_noise: bool) -> None:
-        """Halve the noise if what was measured brought nothing new, and give what is left to a last round."""
+        """Set what the next round has: four times as much, for half the noise, if the last one measured only noise.
+
+        Where less than two such rounds are left, one round has all that is left.
+        """
         if is_noise:
             self.round *= 4
         if self.left <= 2 * self.round:
@@ -78,7 +95,22 @@ class Annealing:
 
 
 def merged(masses: np.ndarray, least: float, ordered: bool) -> np.ndarray:
-    """The group of each code, from 0 on: codes whose noisy mass is below ``least`` share one, neighbours if ordered."""
+    """Merge the codes of a feature that have few records: the group of each code, numbered from 0.
+
+    Parameters
+    ----------
+    masses : ndarray of int, shape (n_codes,)
+        Noisy number of records of each code.
+    least : float
+        Number of records that a code or a group must have.
+    ordered : bool
+        True: a group is closed as soon as it has ``least`` records, and holds neighbouring codes.  False: all codes
+        below ``least`` share group 0.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_codes,)
+    """
     groups = np.zeros(len(masses), dtype=np.int64)
     if not ordered:
         small = masses < least
@@ -86,16 +118,16 @@ def merged(masses: np.ndarray, least: float, ordered: bool) -> np.ndarray:
             groups[~small] = 1 + np.arange(int((~small).sum()))
             return groups
         return np.arange(len(masses))
-    at, mass = 0, 0.0
-    for code, more in enumerate(masses.tolist()):
-        groups[code], mass = at, mass + more
+    group, mass = 0, 0.0
+    for code, records in enumerate(masses.tolist()):
+        groups[code], mass = group, mass + records
         if mass >= least:
-            at, mass = at + 1, 0.0
-    return np.minimum(groups, max(at - 1, 0))  # what remains at the end goes with the last that was full
+            group, mass = group + 1, 0.0
+    return np.minimum(groups, max(group - 1, 0))  # codes after the last closed group join it
 
 
 class AIMClassifier(GaussianBoosted, BoostedClassifier):
-    """A law of whole records, by the noisy marginals that it got most wrong: what it says of the class classifies.
+    """Classification by a law of whole records that is fitted to noisy marginals, chosen where it is most wrong.
 
     Attributes
     ----------
@@ -104,8 +136,8 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
     Guarantee
     ---------
     ``variant="proved"``: ``(epsilon, delta)``-differential privacy of the released tables under ``relation``
-    (:prf:ref:`thm-aim`), and of all rows that are drawn from them.  ``variant="published"``: under add-remove as much,
-    and less than it says under replace-one (:prf:ref:`pub-aim`).
+    (:prf:ref:`thm-aim`), and of all rows that are drawn from them.  ``variant="published"``: the same under
+    add-remove, and a larger loss than ``epsilon`` and ``delta`` allow under replace-one (:prf:ref:`pub-aim`).
 
     Source
     ------
@@ -113,16 +145,16 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
 
     Notes
     -----
-    Released is the law: for each measured marginal a table of the logarithms of its factor, in the form of a tree.  The
-    sum of what the tables say of a record and a class is the logarithm of their probability, up to a constant; so the
-    softmax over the classes is what the law says of the class.  :func:`synthetic_rows` draws rows from the released
-    tables, for any other learner.
+    The law is released: for each measured marginal a table of the logarithms of its factor, in the form of a tree.  The
+    sum of the tables' entries for a record and a class is the logarithm of their joint probability, up to a constant;
+    so the softmax over the classes is the probability of each class given the record.  :func:`synthetic_rows` draws
+    rows from the released tables, for any other learner.
 
-    What ``variant="published"`` does: noise that is made for a record that is added or removed; 16 rounds for each
-    column; every part of the workload's marginals is a candidate; codes are not merged.  The workload is that of the
-    paper's *target*: all marginals of ``max_features`` features and the class.
+    ``variant="published"`` differs in four points: its noise is calibrated for a record that is added or removed; it
+    has 16 rounds for each column; every subset of a marginal of the workload is a candidate; codes are not merged.  The
+    workload is that of the paper's *target*: all marginals of ``max_features`` features and the class.
 
-    Numbers have bins that double from 0, where that is between their bounds.
+    Bins of a number double in width away from 0, if 0 is between its bounds.
 
     A fit to 30 features takes about ten seconds, most of them for the size that the model would have with each
     candidate, and the time grows fast with their number; ``max_features=1`` has few candidates.  A table that an engine
@@ -156,108 +188,129 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
         Either("auto", rule=Integer(1, 1 << 30)),
         Auto(published=10 << 20, proved=1 << 17),
         AsPublished("auto"),
-        "Cells of the junction tree at the end, at most; before, as much of them as was spent of the budget.",
+        "Cells of the junction tree, at most; before the last round, the share of them that is spent of the budget.",
     ] = "auto"
     choose_share: Annotated[float, Share(), "Share of the choice in the budget of a round."] = 0.1
 
     @claim("alg-aim", "pub-aim")
     def as_published(self, run: Run) -> BoostedForest:
-        """Noise and choices for a record that is added or removed, under either relation; all parts of the workload."""
-        replaced = HISTOGRAM_SENSITIVITY[run.relation]  # what they cost is so many times as much, and its square
-        return self._release(run, *self._model(run, replaced, replaced**2, to_the_letter=True))
+        """Noise and choices for a record that is added or removed, under either relation; all subsets as candidates."""
+        sensitivity = HISTOGRAM_SENSITIVITY[
+            run.relation
+        ]  # noise for 1 costs so many times as much, a choice its square
+        return self._release(run, *self._model(run, sensitivity, sensitivity**2, to_the_letter=True))
 
     @claim("thm-aim")
     def as_proved(self, run: Run) -> BoostedForest:
-        """The repair: noise and choices for either relation; marginals with the class, of codes that noise can tell."""
+        """The repair: noise and choices for the relation; marginals that have the class, on merged codes."""
         return self._release(run, *self._model(run, 1.0, 1.0))
 
     @claim("alg-aim", "thm-aim")
     def _model(
-        self, run: Run, measure: float, choose: float, to_the_letter: bool = False
+        self, run: Run, measure_cost: float, choose_cost: float, to_the_letter: bool = False
     ) -> tuple[MarkovField, list[np.ndarray]]:
-        """The field, and the groups of codes; to measure and to choose costs so many times its share of the budget."""
+        """Fit the field to marginals that are chosen one after the other.
+
+        Parameters
+        ----------
+        run : Run
+        measure_cost, choose_cost : float
+            What a measurement and a choice cost, as a multiple of their share of the budget: 1 as proved.
+        to_the_letter : bool
+            Every subset of a marginal of the workload is a candidate, and codes are not merged.
+
+        Returns
+        -------
+        field : MarkovField
+            Its attributes are the features of more than one code, and last the class; their codes are groups.
+        groups : list of ndarray of int64
+            Of each attribute, the group of each code.
+        """
         run.start_forest(1)
         used, n_classes = np.flatnonzero(run.sizes > 1), run.schema.n_classes
         label = len(used)
         shares = Annealing(self.option("rounds") * (label + 1), self.choose_share)
 
         def noise() -> float:
-            """The standard deviation of the noise of the next measurement."""
-            rate = shares.measuring * measure * run.budget / HISTOGRAM_SENSITIVITY[run.relation]
+            """Standard deviation of the noise of the next measurement, in records."""
+            rate = shares.measuring * measure_cost * run.budget / HISTOGRAM_SENSITIVITY[run.relation]
             return math.sqrt(1 / (2 * rate))
 
         # 1. each column by itself
-        sigma, each = noise(), shares.measuring * measure * run.budget
-        first = self._columns(run, used, each)
+        sigma, budget = noise(), shares.measuring * measure_cost * run.budget
+        columns = self._columns(run, used, budget)
         shares.spend((label + 1) * shares.measuring)
         groups = [
             np.arange(len(masses)) if to_the_letter else self._merged(run, f, masses, sigma)
-            for f, masses in zip(used.tolist(), first, strict=False)
+            for f, masses in zip(used.tolist(), columns, strict=False)  # the class, which is last, is not merged
         ]
         groups.append(np.arange(n_classes))
         field = MarkovField([int(group.max()) + 1 for group in groups])
-        for a, (group, masses) in enumerate(zip(groups, first, strict=True)):
+        for a, (group, masses) in enumerate(zip(groups, columns, strict=True)):
             field.measure((a,), Measurement(np.bincount(group, masses), np.bincount(group) * _variance(sigma)))
         field.fit(STEPS)
 
-        # 2. the marginal that the model gets most wrong, until nothing is left
-        parts = _parts_of_workload(label, min(self.max_features, label), to_the_letter)
+        # 2. the marginal that the field gets most wrong, until the budget is spent
+        weights = _workload_weights(label, min(self.max_features, label), to_the_letter)
         shares.anneal(False)
         while shares.left > 0:
-            sigma, room = noise(), self.option("max_cells") * (1 - shares.left + shares.round)
-            small = [of for of in parts if field.size_with(of) <= room]
-            if not small:
+            sigma, max_cells = noise(), self.option("max_cells") * (1 - shares.left + shares.round)
+            marginals = [marginal for marginal in weights if field.size_with(marginal) <= max_cells]
+            if not marginals:
                 break  # what is left is not spent
-            asked = _candidates(field, small, used, groups, parts, sigma)
+            candidates = _candidates(field, marginals, used, groups, weights, sigma)
             place = run.choose_marginal(
-                asked, shares.choosing * choose * run.budget, Selection(mechanism="exponential")
+                candidates, shares.choosing * choose_cost * run.budget, Selection(mechanism="exponential")
             )
-            of, before = small[place], field.marginal(small[place])
-            by_class = label in of
-            counts = run.count_table(asked.crossings[place], shares.measuring * measure * run.budget, by_class)
+            chosen, before = marginals[place], field.marginal(marginals[place])
+            budget = shares.measuring * measure_cost * run.budget
+            counts = run.count_table(candidates.crossings[place], budget, by_class=label in chosen)
             values = counts.reshape(before.shape).astype(float)
-            field.measure(of, Measurement(values, np.full(values.shape, _variance(sigma))))
+            field.measure(chosen, Measurement(values, np.full(values.shape, _variance(sigma))))
             field.fit(STEPS)
             shares.spend(shares.round)
-            moved = float(np.abs(field.marginal(of) - before).sum())
+            moved = float(np.abs(field.marginal(chosen) - before).sum())
             shares.anneal(moved <= MEAN_NOISE * sigma * values.size)
         return field, groups
 
-    def _columns(self, run: Run, used: np.ndarray, each: float) -> list[np.ndarray]:
-        """The noisy marginal of each of these features, and that of the class."""
-        asked = np.isin(np.arange(len(run.sizes)), used)[None]
+    def _columns(self, run: Run, used: np.ndarray, budget: float) -> list[np.ndarray]:
+        """Noisy number of records of each code of each feature in ``used``, and last of each class; each at ``budget``."""
+        allowed = np.isin(np.arange(len(run.sizes)), used)[None]
         counts = np.zeros(int(run.sizes.sum()), dtype=np.int64)
         if len(used):
-            counts = run.count_children(run.frontier, asked, len(used) * each, classes=False)[0, :, 0]
+            counts = run.count_children(run.frontier, allowed, len(used) * budget, classes=False)[0, :, 0]
         columns = np.split(counts, np.cumsum(run.sizes)[:-1])
-        return [*(columns[f] for f in used.tolist()), run.count_classes(run.frontier, each)[0]]
+        return [*(columns[f] for f in used.tolist()), run.count_classes(run.frontier, budget)[0]]
 
     def _merged(self, run: Run, feature: int, masses: np.ndarray, sigma: float) -> np.ndarray:
-        """The groups of the codes of a feature; that of missing values is by itself, where the others have an order."""
+        """The group of each code of a feature, by :func:`merged`; missing values of a number keep one of their own."""
         ordered = bool(run.ordered[feature])
         if not (ordered and run.schema.missing == "bin"):
             return merged(masses, LEAST[ordered] * sigma, ordered)
-        groups = merged(masses[:-1], LEAST[ordered] * sigma, ordered)
+        groups = merged(masses[:-1], LEAST[ordered] * sigma, ordered)  # the last code is that of missing values
         return np.append(groups, groups.max() + 1)
 
     def _release(self, run: Run, field: MarkovField, groups: list[np.ndarray]) -> BoostedForest:
-        """The tables, each as a tree that is split by its features: the logarithms of the factors of the law."""
+        """The potentials of the field, each as a tree that is split by its features and votes for the classes."""
         used, label = np.flatnonzero(run.sizes > 1), len(groups) - 1
         run.start_forest(len(field.potentials))
         tables = list(field.potentials.items())
         for number in run.rounds(len(tables)):
-            of, table = tables[number]
-            features = [a for a in of if a != label]
-            votes = (table - table.max())[np.ix_(*(groups[a] for a in of))]
-            if of == tuple(features) and len(of) == 1:  # a group is shared evenly by its codes
-                votes = votes - log(np.bincount(groups[of[0]])[groups[of[0]]].astype(float))
-            said = votes.reshape(-1, len(groups[label]) if label in of else 1)
+            attributes, potential = tables[number]
+            features = [a for a in attributes if a != label]
+            logs = (potential - potential.max())[np.ix_(*(groups[a] for a in attributes))]
+            if attributes == tuple(features) and len(attributes) == 1:  # the codes of a group have equal parts of it
+                [feature] = features
+                logs = logs - log(np.bincount(groups[feature])[groups[feature]].astype(float))
             nodes = run.frontier
             for feature in features:
                 run.split_multiway(nodes, np.full(len(nodes), used[feature]))
                 nodes = run.frontier
-            whole = whole_votes(np.clip(said, -LOUDEST, LOUDEST))
-            run.set_leaf_values(nodes, np.broadcast_to(whole, (len(nodes), len(groups[label]))))
+            # without the class, a leaf has the same vote for every class
+            votes = whole_votes(np.clip(logs, -LOUDEST, LOUDEST)).reshape(
+                -1, len(groups[label]) if label in attributes else 1
+            )
+            run.set_leaf_values(nodes, np.broadcast_to(votes, (len(nodes), len(groups[label]))))
         return boosted(run, "softmax")
 
     def declared_schema(self) -> Schema:
@@ -293,52 +346,54 @@ def synthetic_rows(
     Returns
     -------
     X : dict of str to ndarray
-        The columns of the schema.  A number is drawn uniformly from the bins that the law does not tell apart; what is
-        missing is NaN or None.
+        The columns of the schema.  A number is drawn uniformly from neighbouring bins to which the law gives the same
+        density; a missing value is NaN or None.
     y : ndarray
         Labels.
     """
     schema, chance = model.schema_, Seeded(random_state)
     sizes = [*schema.cardinalities(model.n_bins_).tolist(), schema.n_classes]
     tables = [_table(model.boosted_.forest.tree(number), sizes) for number in range(model.boosted_.n_trees)]
-    groups = [_alike(tables, feature, sizes[feature]) for feature in range(schema.n_features)]
+    # groups of codes are drawn, and then codes within them: so the field has as few cells as it had in the fit
+    groups = [_equal_codes(tables, feature, sizes[feature]) for feature in range(schema.n_features)]
     groups.append(np.arange(schema.n_classes))
-    potentials: dict[Attributes, np.ndarray] = {}
-    for a, group in enumerate(groups):  # codes of which the law says the same are drawn together, and then evenly
-        potentials[(a,)] = log(np.bincount(group).astype(float))
-    firsts = [np.unique(group, return_index=True)[1] for group in groups]
-    for of, votes in tables:
-        potentials[of] = potentials.get(of, 0) + votes[np.ix_(*(firsts[a] for a in of))]
+    # the tables have a value for one code: a group of k codes is k times as probable
+    potentials: dict[Attributes, np.ndarray] = {
+        (a,): log(np.bincount(group).astype(float)) for a, group in enumerate(groups)
+    }
+    firsts = [np.unique(group, return_index=True)[1] for group in groups]  # the first code of each group
+    for attributes, logs in tables:
+        potentials[attributes] = potentials.get(attributes, 0) + logs[np.ix_(*(firsts[a] for a in attributes))]
     drawn = MarkovField([len(first) for first in firsts], potentials).sample(n_rows, chance)
-    chosen = [
-        _one_of(group, mine, _widths(schema, place, model.n_bins_, len(group)), chance)
-        for place, (group, mine) in enumerate(zip(groups, drawn, strict=True))
+    codes = [
+        _codes_within(group, own, _widths(schema, place, model.n_bins_, len(group)), chance)
+        for place, (group, own) in enumerate(zip(groups, drawn, strict=True))
     ]
     columns = {
-        name: _values(schema, name, model.n_bins_, mine, chance)
-        for name, mine in zip(schema.columns, chosen, strict=False)
+        name: _values(schema, name, model.n_bins_, own, chance)
+        for name, own in zip(schema.columns, codes, strict=False)
     }
-    return columns, schema.classes[chosen[-1]]
+    return columns, schema.classes[codes[-1]]
 
 
 def _table(tree: Forest, sizes: Sequence[int]) -> tuple[Attributes, np.ndarray]:
-    """The attributes of a released table, the class among them, and what it says."""
+    """The attributes of a released tree, the class last, and its logarithms: an axis for each attribute."""
     features, node = [], 0
     while tree.feature[node] >= 0:
         features.append(int(tree.feature[node]))
         node = int(tree.first_child[node])
-    of = (*features, len(sizes) - 1)
-    return of, tree.values[node:].reshape([sizes[a] for a in of]) / SCALE
+    attributes = (*features, len(sizes) - 1)
+    return attributes, tree.values[node:].reshape([sizes[a] for a in attributes]) / SCALE
 
 
-def _alike(tables: Sequence[tuple[Attributes, np.ndarray]], feature: int, size: int) -> np.ndarray:
-    """The group of each code of a feature: codes of which all tables say the same are in one."""
-    said = [np.moveaxis(votes, of.index(feature), 0).reshape(size, -1) for of, votes in tables if feature in of]
-    return np.unique(np.hstack([np.zeros((size, 1)), *said]), axis=0, return_inverse=True)[1].ravel()
+def _equal_codes(tables: Sequence[tuple[Attributes, np.ndarray]], feature: int, size: int) -> np.ndarray:
+    """The group of each code of a feature: codes for which every table has equal values are one group."""
+    values = [np.moveaxis(logs, of.index(feature), 0).reshape(size, -1) for of, logs in tables if feature in of]
+    return np.unique(np.hstack([np.zeros((size, 1)), *values]), axis=0, return_inverse=True)[1].ravel()
 
 
 def _widths(schema: Schema, place: int, n_bins: int, size: int) -> np.ndarray:
-    """How wide the bins of a numeric column are; all codes of another one, or the classes, count alike."""
+    """Width of the bin of each code of a column; 1 for codes that are no bins: categories, classes, missing values."""
     widths = np.ones(size)
     if place < schema.n_features and schema.columns[place] in schema.numeric:
         bins = np.diff(schema.edges(schema.columns[place], n_bins))
@@ -346,69 +401,73 @@ def _widths(schema: Schema, place: int, n_bins: int, size: int) -> np.ndarray:
     return widths
 
 
-def _one_of(group: np.ndarray, drawn: np.ndarray, widths: np.ndarray, chance: Chance) -> np.ndarray:
-    """A code of each group that was drawn, in proportion to its width."""
-    chosen = np.zeros(len(drawn), dtype=np.int64)
+def _codes_within(group: np.ndarray, drawn: np.ndarray, widths: np.ndarray, chance: Chance) -> np.ndarray:
+    """A random code of each group that was drawn, with probability proportional to its width: int64, shape (n_rows,)."""
+    codes = np.zeros(len(drawn), dtype=np.int64)
     for number in np.unique(drawn).tolist():
         members, rows = np.flatnonzero(group == number), np.flatnonzero(drawn == number)
-        chosen[rows] = members[chance.weighted(widths[members], len(rows))]
-    return chosen
+        codes[rows] = members[chance.weighted(widths[members], len(rows))]
+    return codes
 
 
-def _values(schema: Schema, name: str, n_bins: int, chosen: np.ndarray, chance: Chance) -> np.ndarray:
-    """Values that have these codes of a column."""
+def _values(schema: Schema, name: str, n_bins: int, codes: np.ndarray, chance: Chance) -> np.ndarray:
+    """Values of a column that have these codes: of a category its first, of a bin a uniform one."""
     if name in schema.categorical:
         size = len(schema.categorical[name]) + (schema.missing == "bin")
-        said = [(schema.values_of(name, code) or [schema.categorical[name][code]])[0] for code in range(size)]
-        return np.array(said, dtype=object)[chosen]
+        values = [(schema.values_of(name, code) or [schema.categorical[name][code]])[0] for code in range(size)]
+        return np.array(values, dtype=object)[codes]
     edges = schema.edges(name, n_bins)
     if schema.missing == "bin":
         edges = np.append(edges, np.nan)
-    share = chance.integers(1 << 30, len(chosen)) / (1 << 30)
-    return edges[chosen] + share * (edges[chosen + 1] - edges[chosen])
+    share = chance.integers(1 << 30, len(codes)) / (1 << 30)
+    return edges[codes] + share * (edges[codes + 1] - edges[codes])
 
 
 def _variance(sigma: float) -> float:
-    """Of a measurement; without noise all have the same."""
+    """Variance of each cell of a measurement; 1 without noise, where only its ratio to the others matters."""
     return sigma * sigma or 1.0
 
 
-def _parts_of_workload(label: int, most: int, to_the_letter: bool) -> dict[Attributes, int]:
-    """The candidates and their weights: how many attributes one shares with the marginals of the workload, about.
+def _workload_weights(label: int, max_features: int, to_the_letter: bool) -> dict[Attributes, int]:
+    """The candidates and their weights: about how many attributes one shares with the marginals of the workload.
 
-    The workload is all marginals of ``most`` features with the class.  To the letter a candidate is every part of one
-    of them, else each part that has the class.
+    The workload is all marginals of ``max_features`` features with the class, attribute ``label``.  To the letter a
+    candidate is every subset of one of them, else every subset that has the class.
     """
-    found = {}
-    for number in range(most + 1):
-        for some in itertools.combinations(range(label), number):
-            found[(*some, label)] = most * number + max(label, 1)
-            if to_the_letter and some:
-                found[some] = most * number
-    return found
+    weights = {}
+    for number in range(max_features + 1):
+        for features in itertools.combinations(range(label), number):
+            weights[(*features, label)] = max_features * number + max(label, 1)
+            if to_the_letter and features:
+                weights[features] = max_features * number
+    return weights
 
 
 def _candidates(
     field: MarkovField,
-    small: Sequence[Attributes],
+    marginals: Sequence[Attributes],
     used: np.ndarray,
     groups: Sequence[np.ndarray],
     weights: dict[Attributes, int],
     sigma: float,
 ) -> MarginalCandidates:
-    """What the curator needs to know of the candidates, all of it public."""
+    """These marginals as candidates of a selection, with all that the curator needs to score them; all of it is public.
+
+    ``used`` are the features of the attributes, ``groups`` the groups of their codes, and ``sigma`` is the standard
+    deviation of the noise that a measurement would have.
+    """
     label = len(groups) - 1
-    nothing = [(0, np.zeros(1, dtype=np.int64))]  # the class alone: one cell
-    tables = [[(int(used[a]), groups[a]) for a in of if a != label] or nothing for of in small]
-    # at the least budgets noise is larger than a score may be; what is cut off is public, as all of the model is
-    most = MOST_MISFIT // (4 * max(weights[of] for of in small))
-    masses = [field.marginal(of) * GRAIN for of in small]
+    one_cell = [(0, np.zeros(1, dtype=np.int64))]  # of the features, where the marginal is that of the class alone
+    tables = [[(int(used[a]), groups[a]) for a in of if a != label] or one_cell for of in marginals]
+    # scores are bounded, and at the smallest budgets noise exceeds the bound: so public numbers are cut off at it
+    most = MOST_MISFIT // (4 * max(weights[of] for of in marginals))
+    masses = [field.marginal(of) * GRAIN for of in marginals]
     modelled = [np.rint(np.minimum(mass, most / mass.size)).astype(np.int64) for mass in masses]
-    width = [len(groups[label]) if label in of else 1 for of in small]
+    widths = [len(groups[label]) if label in of else 1 for of in marginals]
     return MarginalCandidates(
         Crossings.of(tables),
-        np.array([label in of for of in small]),
-        tuple(table.reshape(-1, wide) for table, wide in zip(modelled, width, strict=True)),
-        tuple(weights[of] for of in small),
+        np.array([label in of for of in marginals]),
+        tuple(table.reshape(-1, width) for table, width in zip(modelled, widths, strict=True)),
+        tuple(weights[of] for of in marginals),
         tuple(min(round(MEAN_NOISE * sigma * table.size * GRAIN), most) for table in modelled),
     )

@@ -195,9 +195,8 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
     @claim("alg-aim", "pub-aim")
     def as_published(self, run: Run) -> BoostedForest:
         """Noise and choices for a record that is added or removed, under either relation; all subsets as candidates."""
-        sensitivity = HISTOGRAM_SENSITIVITY[
-            run.relation
-        ]  # noise for 1 costs so many times as much, a choice its square
+        # what noise for an added record costs: under replace-one twice its share, a choice four times
+        sensitivity = HISTOGRAM_SENSITIVITY[run.relation]
         return self._release(run, *self._model(run, sensitivity, sensitivity**2, to_the_letter=True))
 
     @claim("thm-aim")
@@ -274,7 +273,7 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
         return field, groups
 
     def _columns(self, run: Run, used: np.ndarray, budget: float) -> list[np.ndarray]:
-        """Noisy number of records of each code of each feature in ``used``, and last of each class; each at ``budget``."""
+        """Noisy records of each code of each feature in ``used``, and last of each class; ``budget`` for each column."""
         allowed = np.isin(np.arange(len(run.sizes)), used)[None]
         counts = np.zeros(int(run.sizes.sum()), dtype=np.int64)
         if len(used):
@@ -346,15 +345,15 @@ def synthetic_rows(
     Returns
     -------
     X : dict of str to ndarray
-        The columns of the schema.  A number is drawn uniformly from neighbouring bins to which the law gives the same
-        density; a missing value is NaN or None.
+        The columns of the schema.  A number is drawn uniformly from all bins that the law does not distinguish; a
+        missing value is NaN or None.
     y : ndarray
         Labels.
     """
     schema, chance = model.schema_, Seeded(random_state)
     sizes = [*schema.cardinalities(model.n_bins_).tolist(), schema.n_classes]
     tables = [_table(model.boosted_.forest.tree(number), sizes) for number in range(model.boosted_.n_trees)]
-    # groups of codes are drawn, and then codes within them: so the field has as few cells as it had in the fit
+    # groups of codes are drawn, and then codes within them: so the field is as small as in the fit
     groups = [_equal_codes(tables, feature, sizes[feature]) for feature in range(schema.n_features)]
     groups.append(np.arange(schema.n_classes))
     # the tables have a value for one code: a group of k codes is k times as probable
@@ -402,7 +401,7 @@ def _widths(schema: Schema, place: int, n_bins: int, size: int) -> np.ndarray:
 
 
 def _codes_within(group: np.ndarray, drawn: np.ndarray, widths: np.ndarray, chance: Chance) -> np.ndarray:
-    """A random code of each group that was drawn, with probability proportional to its width: int64, shape (n_rows,)."""
+    """A random code of each group that was drawn, with probability in proportion to its width: int64, (n_rows,)."""
     codes = np.zeros(len(drawn), dtype=np.int64)
     for number in np.unique(drawn).tolist():
         members, rows = np.flatnonzero(group == number), np.flatnonzero(drawn == number)

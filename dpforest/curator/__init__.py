@@ -2,8 +2,8 @@
 
 A learner hands the curator a *query* about the nodes of its public, growing forest.  The curator asks its records for
 exact integers, passes them through a mechanism, writes the charge to the ledger, and returns the private answer alone.
-What a published algorithm reads without paying for goes through :meth:`Curator.peek` and its kin: the answer is exact,
-and the ledger records a leak.
+What a published algorithm reads without a charge goes through :meth:`Curator.peek` and the other reads of
+:mod:`dpforest.curator.peeks`: the answer is exact, and the ledger records a leak.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Curator(Sharing, Choices, Sums, Peeks):
     n_jobs : int
         Threads that count.
     ids : ndarray of uint64, shape (n_rows,), or None
-        What tells the records apart where each has a coin of its own; None for their places in the table.
+        Identity of each record, from which its coins are computed; None for its place in the table.
 
     Notes
     -----
     There are three ways out: :meth:`noisy` answers a query with noise, :meth:`choose` makes a private choice among
-    candidates, and :meth:`peek` reads what a published algorithm reads without paying.  Queries and candidates are
+    candidates, and :meth:`peek` reads what a published algorithm reads without a charge.  Queries and candidates are
     public values; those about nodes take ``splits`` (the public forest so far) and ``nodes`` (node ids).
     """
 

@@ -1,4 +1,4 @@
-"""Who sees which record, and what it counts for: steps that answer nothing."""
+"""Which trees see a record, and with which weight it counts: steps that answer nothing, and cost nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Sharing(Base):
 
     @claim("thm-assignment", "thm-keyed-assignment", "cex-position-hash")
     def assign(self, n_trees: int) -> None:
-        """Give each record to one tree, by a coin of its own that looks at nothing else.
+        """Assign each record to one tree, by a coin of its own, which depends on no other record and on no value.
 
         Guarantee
         ---------
@@ -66,7 +66,7 @@ class Sharing(Base):
 
     @claim("thm-bootstrap")
     def poisson_bootstrap(self, n_trees: int) -> None:
-        """Give each tree each record as often as a Poisson number of mean 1 says, drawn for that record alone.
+        """Give each tree a Poisson number of copies of each record, of mean 1, drawn for that record alone.
 
         Guarantee
         ---------
@@ -93,14 +93,14 @@ class Sharing(Base):
         class_weights: Any = None,
         rule: str = "capped",
     ) -> None:
-        """Give each record a weight, by its own label and by what released trees say of it, and by nothing else.
+        """Set the weight of each record, a function of its own label and of the votes of released trees for it alone.
 
         Parameters
         ----------
         forest : Forest or None
-            Released trees; what they say is added to what earlier ones said.
+            Released trees, whose votes are added to each record's scores.
         values : ndarray of float64, shape (n_nodes, n_classes)
-            What each leaf says for each class, public.
+            Votes of each leaf for each class, public.
         class_weights : ndarray of float, shape (n_classes,), or None
             Public weights of the classes, from 0 to 1.
         rule : {"capped", "logistic"}
@@ -123,14 +123,14 @@ class Sharing(Base):
 
     @claim("lem-calibrated-weights")
     def add_scores(self, forest: Forest, values: np.ndarray) -> None:
-        """Add what released trees say of each record to its scores: for choices of tables and queries of cells.
+        """Add the votes of released trees to each record's scores: for choices of tables and queries of cells.
 
         Parameters
         ----------
         forest : Forest
-            Released trees; what they say is added to what earlier ones said.
+            Released trees.
         values : ndarray of float64, shape (n_nodes, n_classes)
-            What each leaf says for each class, public: scores of which the softmax is a probability.
+            Votes of each leaf for each class, public; the softmax of their sums is a probability.
 
         Guarantee
         ---------
@@ -141,11 +141,11 @@ class Sharing(Base):
 
     @claim("thm-individual-filter")
     def join_round(self, tree: Forest | None = None, said: np.ndarray | None = None) -> None:
-        """Let each record join the next round of a filter if it can pay for it, which it does; who joins is secret.
+        """Let each record that can pay for the next round of a filter join it, and pay; which records join is secret.
 
         Parameters
         ----------
         tree, said : Forest and ndarray of float64, shape (n_nodes, 2), or None
-            The newest released tree, and what its nodes say: it is added to the scores of each record.
+            The newest released tree, and the votes of its nodes, which are added to each record's scores.
         """
         self._records.join_round(tree, said)

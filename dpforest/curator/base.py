@@ -19,7 +19,7 @@ __all__ = ["Base"]
 class Base:
     """The records of a curator, exact answers about them, and noise together with its charge."""
 
-    #: All that the curator knows of the records, and the only attribute that can tell anything of them.
+    #: The only attribute that depends on the records.
     _records: Records
 
     def __init__(
@@ -37,11 +37,11 @@ class Base:
         self.n_parts = 1
 
     def _count_in_steps(self) -> None:
-        """From here on records count by their weight."""
+        """Note that from now on records count by their weight, in steps of ``1 / unit``."""
         self.unit, self._has_weights = weight_levels(self.n_classes), True
 
     def _exact(self, query: Query) -> np.ndarray:
-        """The exact answer, which must leave the curator with noise or as a leak; what is known is not read again."""
+        """The exact answer, from the cache if it is there; it may leave the curator only with noise, or as a leak."""
         known = query.recall(self._records.known, self.n_classes)
         return self._records.answer(query) if known is None else known
 
@@ -63,10 +63,12 @@ class Base:
             The cost of each node where a record is added or removed: a loss, or the rho of a ledger with a delta.
         step : float
         scopes : array-like of int
+            Ledger scope of each node.
         query : str
+            What the ledger calls the query.
         replaced : float
-            So many times that is charged where a record is replaced and stays in the node: 2, for two vectors that are
-            not negative are at most so far apart, by the L1 norm and by the square of the L2 norm; 4 for any two.
+            Cost where a record is replaced and stays in the node, as a multiple of ``rate``.  It is 2 for vectors that
+            are not negative: two of them are at most 2 apart in L1 norm, and in the square of the L2 norm; else 4.
 
         Returns
         -------
@@ -77,16 +79,17 @@ class Base:
         return noisy
 
     def _drawn_noise(self, exact: np.ndarray, rate: np.ndarray, step: float) -> tuple[np.ndarray, str]:
-        """Sums with noise of these rates, in units of ``step``, and the noise's name; the caller makes the charge."""
+        """Sums with noise of these rates per ``step``, and the name of the noise; the caller has to charge."""
         if self._ledger.delta:
             return mechanisms.discrete_gaussian(exact, rate / step**2, self._chance), "discrete Gaussian"
         return mechanisms.two_sided_geometric(exact, rate / step, self._chance), "two-sided geometric"
 
     def _without_delta(self, query: str) -> None:
+        """Refuse a query whose cost under a delta is not proved."""
         if self._ledger.delta:
             raise ValueError(f"no theorem says what it costs to {query} under a delta: leave delta=0")
 
     def _batches(self, n_nodes: int, cells: int) -> list[slice]:
-        """Nodes in batches, none of which asks for more whole numbers than one answer may hold, ``cells`` a node."""
+        """Slices of the nodes, such that no answer has more whole numbers than allowed, at ``cells`` for each node."""
         step = max(1, self._records.cells // max(cells, 1))
         return [slice(start, start + step) for start in range(0, n_nodes, step)]

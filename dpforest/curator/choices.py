@@ -1,4 +1,4 @@
-"""Selections: a feature, a cut or a label chosen by its score, and paid for."""
+"""Private selections: exact scores of the candidates, a draw by a mechanism, and its charge."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Choices(Base):
         Returns
         -------
         ndarray of int, shape (n_choices,)
-            As the candidates say: the place of one, or ``STOP``.
+            What the class of the candidates documents: the place of one, or ``STOP``.
 
         Guarantee
         ---------
@@ -72,7 +72,7 @@ class Choices(Base):
         Raises
         ------
         TypeError
-            On what no selection scores; nothing is charged.
+            On candidates of an unknown kind; nothing is charged.
         ValueError
             On a score without a proved range, on more records than a public cap promised, and where there are not as
             many scopes as choices; nothing is charged.
@@ -110,6 +110,7 @@ class Choices(Base):
     def _of_features(
         self, candidates: FeatureCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
+        """A feature of each node, or ``STOP``; nodes with records are counted in batches that memory can hold."""
         splits, nodes, allowed = candidates.splits, candidates.nodes, candidates.allowed
         counts, batches = self._occupied(splits, nodes)
         gap = np.empty((len(nodes), len(self.cardinalities) + 1))
@@ -136,7 +137,10 @@ class Choices(Base):
 
     @claim("thm-interval-exponential")
     def _of_cuts(self, candidates: CutCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
-        """On a grid of equal steps this is the exponential mechanism on an interval, its pieces weighted by length."""
+        """A column of each node, or ``STOP``.
+
+        On a grid of equal steps this is the exponential mechanism on an interval, its pieces weighted by length.
+        """
         splits, nodes, allowed = candidates.splits, candidates.nodes, candidates.allowed
         features = np.logical_or.reduceat(allowed, self._offsets[:-1], axis=1)
         width = int(allowed.sum(axis=1).max(initial=0))
@@ -162,6 +166,7 @@ class Choices(Base):
     def _of_binary_splits(
         self, candidates: BinaryCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
+        """The place of one binary split of each node, or ``STOP``; its children's counts are kept for later queries."""
         splits, nodes, features, masks = candidates.splits, candidates.nodes, candidates.features, candidates.masks
         known = self._records.known.recall(splits, nodes, score.n_moments or self.n_classes)
         counts = self._exact(CandidateCounts(splits, nodes, features, masks, score.n_moments, known))
@@ -248,7 +253,11 @@ class Choices(Base):
         return self._drawn(gap[:, 1:].copy(), rate, how.mechanism)  # to stop is no label
 
     def _occupied(self, splits: Any, nodes: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Class counts of the nodes, 0 where they are not known yet, and which nodes to look at, some at a time."""
+        """Class counts, (n_nodes, n_classes), and the places of the nodes with records, in batches of one answer each.
+
+        If one answer can hold all nodes, the empty ones are not looked for, which would take a pass over the table: the
+        counts are then 0, and the caller fills them in.
+        """
         cells = int(self._offsets[-1]) * self.n_classes
         query = ClassCounts(splits, nodes)
         counts = query.recall(self._records.known, self.n_classes)
@@ -270,10 +279,12 @@ class Choices(Base):
         stop_margin: float | None,
         rate: np.ndarray,
     ) -> np.ndarray:
-        """How far each candidate is behind the best of its node: the first column is *stop*, the others are ``valid``.
+        """Score of each candidate less the best of its node, on the exact grid: float64, (n_nodes, 1 + n_candidates).
 
-        ``exact`` scores the candidates of some nodes, from so many counts of each.  Exact scores are larger than what
-        is left of them, so they are made for a few nodes at a time, which also keeps them in the cache.
+        Column 0 is *stop*, which takes part where there is a margin; the others take part where they are ``valid``.
+        ``exact`` scores the candidates of a slice of nodes, from ``size`` counts of each node; ``counts`` are those of
+        the nodes.  Exact scores take more memory than gaps, so they are computed for a few nodes at a time, which also
+        keeps them in the processor's cache.
         """
         gap = np.empty((len(valid), valid.shape[1] + 1))
 
@@ -293,7 +304,7 @@ class Choices(Base):
         return gap
 
     def _widest(self) -> int:
-        """Counts of the feature with the most codes."""
+        """Number of class counts of a node by the feature with the most codes."""
         return int(self.cardinalities.max(initial=1)) * max(self.n_classes, 1)
 
     def _feature_scores(
@@ -309,7 +320,7 @@ class Choices(Base):
     def _cut_scores(
         self, histograms: np.ndarray, allowed: np.ndarray, columns: Any, score: scores.Score, rows: slice
     ) -> np.ndarray:
-        """Exact scores of some columns of each of some nodes: cuts, and last of a feature its split by code."""
+        """Exact scores of the ``columns`` of some nodes, (2, n_nodes, n_columns), as ``CutCandidates`` numbers them."""
         allowed, histograms = allowed[rows], histograms[rows]
         utility = np.zeros((2, *allowed.shape), dtype=np.int64)
         for first, last in pairwise(self._offsets):
@@ -325,7 +336,7 @@ class Choices(Base):
         return np.take_along_axis(utility, columns[None, rows], axis=2)
 
     def _of_nodes(self, histograms: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-        """Counts of the nodes, from the histogram of one feature of each."""
+        """Counts of the nodes, int64, (n_nodes, n_counts): sums over the codes of the first allowed feature of each."""
         counts, first = np.zeros((len(histograms), histograms.shape[2]), dtype=np.int64), allowed.argmax(axis=1)
         for feature in set(first.tolist()):
             rows = first == feature
@@ -333,24 +344,24 @@ class Choices(Base):
         return counts
 
     def _of_all_parts(self, counts: np.ndarray) -> np.ndarray:
-        """Class counts, from those of each part side by side."""
+        """Class counts (..., n_classes): the sum of those of all parts, (..., n_parts * n_classes)."""
         return counts.reshape(*counts.shape[:-1], -1, self.n_classes).sum(axis=-2)
 
     def _rate(
         self, score: scores.Score, epsilon: float | np.ndarray, calibration: str, n_max: float, size: int
     ) -> np.ndarray:
-        """The rate of each node, where a record counts for 1."""
+        """The rate of each choice, at which it costs ``epsilon``, for scores in records: float64, shape (size,)."""
         if calibration not in CALIBRATIONS:
             raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {shown(calibration)}")
         if self._has_weights and not score.homogeneous:
             raise ValueError(f"{score.name} has no proved range where records have weights: use gini")
-        if self._records.n_records > n_max:  # a broken promise would cost more than epsilon
+        if self._records.n_records > n_max:  # the range of the score would be larger than is charged
             raise ValueError(f"there are more records than the public cap n_max = {n_max} promised")
         spread = score.exact_range(self._ledger.relation, n_max)
         if calibration == "sensitivity":  # a score on its grid may change by some steps more
             spread = max(spread, 2 * score.sensitivity(self._ledger.relation, n_max) * score.parts)
         if self._ledger.relation == REPLACE_ONE:
-            # below a split that parts two replaced records, one tree pays twice what it costs that a record comes
+            # a record and its replacement may be in two nodes, each of which pays as for an added or removed record
             spread = max(spread, 2 * score.exact_range(ADD_REMOVE, n_max))
         epsilon = np.asarray(epsilon, dtype=float)
         if self._ledger.delta:  # a rho: a bounded range of eta costs eta^2 / 8
@@ -358,7 +369,7 @@ class Choices(Base):
         return np.broadcast_to(epsilon / spread, (size,))
 
     def _drawn(self, gap: np.ndarray, rate: np.ndarray, mechanism: str, record: int | None = None) -> np.ndarray:
-        """One candidate of each row, by how many steps it is behind; a record counts for ``unit * STEPS`` of them."""
+        """Draw a column of each row of ``gap``, in steps; a record is ``record`` of them, or ``unit * STEPS``."""
         if self._ledger.delta and mechanism != "exponential":
             raise ValueError(f"{mechanism} has no bounded range: under a delta the selection must be 'exponential'")
         return mechanisms.select(mechanism, gap, rate / (record or self.unit * STEPS), self._chance)
@@ -367,6 +378,7 @@ class Choices(Base):
     def _charge(
         self, scopes: np.ndarray, rate: np.ndarray, score: scores.Score, n_max: float, query: str, mechanism: str
     ) -> None:
+        """Charge each choice for rate times range under both relations; under a delta for an eighth of its square."""
         relations = (ADD_REMOVE, REPLACE_ONE)
         spreads = [score.exact_range(relation, n_max) for relation in relations]
         if n_max < np.inf and (score.needs_cap or spreads != [score.exact_range(relation) for relation in relations]):

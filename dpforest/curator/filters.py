@@ -1,4 +1,4 @@
-"""An individual filter: each record pays for its own contributions, and joins no round that it could not pay."""
+"""An individual filter: each record pays for its own contributions, and joins only rounds for which it can pay."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dpforest.privacy.vocabulary import FILTERED
 
 __all__ = ["FILTERED", "UNITS", "FilterLimits", "IndividualFilter"]
 
-#: Units in which a record pays; a round costs so many at most.
+#: Units in which a record pays: the price of a round for a record that contributes as much as the limits allow.
 UNITS = 1 << 20
 
 
 @dataclass(frozen=True)
 class FilterLimits:
-    """What is public of an individual filter.
+    """Public parameters of an individual filter.
 
     Attributes
     ----------
@@ -28,15 +28,15 @@ class FilterLimits:
     share : float
         Part of a round's rho that the Hessians have, between 0 and 1; the gradients have the rest.
     rounds : int
-        Rounds that a record can pay which contributes as much as the limits allow to each.
+        Budget of each record: so many rounds for a record that contributes as much as the limits allow to each.
     rho : float
         What all rounds together cost; infinite for no noise.
     relation : {"add-remove", "replace-one"}
-        For which ``rho`` is meant.
+        Relation under which they cost ``rho``.
     quiet : float
-        Factor of the Hessians' noise: 1, or less as published, which costs more than ``rho``.
+        Factor of the standard deviation of the Hessians' noise: 1, or less as published, which costs more than ``rho``.
     n_rounds : int
-        Rounds in all, for the charge of what is quiet.
+        Rounds in all, on which the charge depends if ``quiet`` is below 1.
     """
 
     gradient: int
@@ -86,7 +86,7 @@ class FilterLimits:
 
 
 class IndividualFilter:
-    """What each record has paid, and what it contributes to the round: as secret as the records.
+    """The state of an individual filter, as secret as the records: what each has paid, and contributes to this round.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ class IndividualFilter:
 
     @claim("thm-individual-filter")
     def join(self, scores: np.ndarray, labels: np.ndarray) -> None:
-        """Let each record join the round that can pay for it, given what released trees say of it."""
-        # a gradient has the size p or 1 - p, so that the Hessian p (1 - p) is this size times what is left to 1
+        """Let each record that can pay for the round join it, given its scores (n_records, 2) by released trees."""
+        # a gradient has size s = p or 1 - p, so the Hessian p (1 - p) is s (1 - s)
         sizes = gradient_steps(scores, labels, np.arange(2))[1].astype(np.int64)
         gradients = np.minimum(sizes, self.limits.gradient)
         hessians = np.minimum(sizes * (FINEST - sizes) // FINEST, self.limits.hessian)
@@ -120,8 +120,9 @@ class IndividualFilter:
         self.contributions = (np.stack([gradients, hessians]) * self.joined).astype(np.int32)
 
     def leave(self) -> None:
-        """The round is over: what was paid for it was answered once."""
+        """End the round: no record contributes until it joins, and pays, again."""
         self.contributions = np.zeros_like(self.contributions)
 
     def _can_pay(self, paid: np.ndarray, fees: np.ndarray) -> np.ndarray:
-        return paid + fees <= self.limits.rounds * UNITS  # before it contributes, not after
+        """Which records can still pay ``fees``: tested before they contribute, so that none exceeds its budget."""
+        return paid + fees <= self.limits.rounds * UNITS

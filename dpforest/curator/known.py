@@ -1,4 +1,4 @@
-"""Exact counts that the curator has found already, so that it need not read the table again for them."""
+"""A cache of exact counts: those that the last selection has read need no other pass over the table."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ class CachedCounts:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all, since from now on the records count otherwise."""
+        """Empty the cache: records have been shared or weighed anew, so that counts change."""
         self._splits, self._nodes, self._own = None, np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int64)
         self._split: Split | None = None
 
     def note(self, splits: Any, nodes: np.ndarray, own: np.ndarray, split: Split | None = None) -> None:
-        """Remember the counts of these nodes, (n_nodes, n_sums), and what was chosen for them."""
+        """Replace what is cached by the counts of these nodes, (n_nodes, n_sums), and what was chosen for them."""
         self._splits, self._nodes, self._own, self._split = splits, np.asarray(nodes), own, split
 
     def recall(self, splits: Any, nodes: np.ndarray, n_sums: int) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""Records in memory: the table, who sees which record of it, and what the counting kernels say about it."""
+"""Records in memory: a table, which trees see which of its records, and exact answers by the counting kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS_REPEAT = (
 )
 
 
-#: The targets, whether they were taken together, and the weights of the records for them.
+#: A cache of weights: the sides (as bytes) and whether they are taken together, for which they are; and the weights.
 Calibrated = tuple[tuple[bytes, bool], np.ndarray]
 
 
@@ -46,7 +46,7 @@ class InMemoryRecords:
     codes, labels, n_classes, cardinalities, n_jobs
         As for :class:`~dpforest.curator.Curator`.
     ids : ndarray of uint64, shape (n_rows,), or None
-        What tells the records apart; None for their places in the table.
+        Identity of each record; None for its place in the table.
     """
 
     cells = 1 << 22  # whole numbers in one answer: 32 MB of int64
@@ -81,7 +81,7 @@ class InMemoryRecords:
         return self
 
     def numbers(self) -> np.ndarray:
-        """What tells the records apart, uint64: their keys, or their places in the table."""
+        """Identity of each record, uint64, shape (n_rows,): its key, or its place in the table."""
         return np.arange(self.labels.size, dtype=np.uint64) if self.ids is None else self.ids
 
     # -- who sees which record -------------------------------------------------------------------------------
@@ -149,11 +149,11 @@ class InMemoryRecords:
         self.count_by(steps)
 
     def _scores_so_far(self) -> np.ndarray:
-        """The sum of what released trees say of each record, (n_rows, n_classes): 0 before the first."""
+        """Sum of the votes of released trees for each record, (n_rows, n_classes): 0 before the first."""
         return np.zeros((len(self.labels), self.n_classes)) if self._scores is None else self._scores
 
     def count_by(self, steps: np.ndarray) -> None:
-        """Let each record count for so many steps of ``1 / unit``."""
+        """Set the weight of each record, ``steps`` of ``1 / unit``; class and weight are kept in one code."""
         self.weighted = (self.labels * np.int64(weight_levels(self.n_classes) + 1) + steps).astype(np.uint8)
         self.known.forget()
 
@@ -180,7 +180,7 @@ class InMemoryRecords:
         return self._calibrated[1]
 
     def residuals(self) -> np.ndarray:
-        """How far each target lies above what was heard of it, as a share of the target's range."""
+        """Target of each record less its prediction by released trees, as a share of the range: (n_rows,)."""
         shares = self.labels / TARGET_LEVELS
         return shares if self._scores is None else shares - (self._scores[:, 1] - self._scores[:, 0])
 
@@ -227,18 +227,18 @@ class InMemoryRecords:
         self._shares = weights / weights.sum()
 
     def pool(self) -> tuple[np.ndarray, np.ndarray]:
-        """Codes and labels of the records that the weights speak of, whatever was drawn from them."""
+        """Codes and labels of the records that AdaBoost's weights are of: the table, whatever was drawn from it."""
         self._pool = self._pool or (self.codes, self.labels)  # those of the table, before the first draw
         return self._pool
 
     def shares(self) -> np.ndarray:
-        """AdaBoost's weights."""
+        """AdaBoost's weights of the records of the pool, which add up to 1: float64, equal before the first round."""
         if self._shares is None:
             self._shares = np.full(self.n_records, 1 / max(self.n_records, 1))
         return self._shares
 
     def hits(self, tree: Forest) -> np.ndarray:
-        """For which records of the pool the votes of a tree's leaf are for their own class, bool."""
+        """Whether a tree classifies each record of the pool correctly: bool."""
         codes, labels = self.pool()
         votes = counting.sum_values(codes, tree, tree.values.astype(float), n_jobs=self.n_jobs)
         return votes.argmax(axis=1) == labels

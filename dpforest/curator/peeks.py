@@ -75,7 +75,7 @@ class Peeks(Base):
         self._uncharged(leak).boost(tree, alpha)
 
     def _uncharged(self, leak: Leak) -> MaterializedRecords:
-        """All records at once, and a leak; no leak where they cannot be had."""
-        records = self._records.whole()  # may raise, and then nothing was read
+        """All records as a table in memory, and a leak in the ledger; an error, and no leak, where they are none."""
+        records = self._records.whole()  # raises before anything is read
         self._ledger.leak(*leak)
         return records

@@ -1,7 +1,7 @@
 """The protocol between a curator and its records, and the seam at which an auditor puts a curator of its own.
 
-A curator *has* records: its one attribute ``_records`` is a :class:`Records`, and nothing else that it keeps can tell
-anything of them.  Records answer exactly; they neither charge nor add noise, which is the curator's part.  They are
+A curator *has* records: its attribute ``_records`` is a :class:`Records`, and no other attribute depends on them.
+Records answer exactly; they neither charge nor add noise, which is the curator's part.  They are
 :class:`~dpforest.curator.memory.InMemoryRecords`, a table in memory, or
 :class:`~dpforest.curator.scattered.BlockedRecords`, a table that an engine reads in blocks.
 """
@@ -35,8 +35,7 @@ class Records(Protocol):
     n_records : int
         Of the table; of a bootstrap, as many as were drawn from.
     known : cache of counts
-        What the curator asked for before and still holds: forgotten where records are shared or weighed
-        anew.
+        Exact answers that need no other pass: emptied where records are shared or weighed anew.
     cells : int
         Whole numbers that one answer may hold; the curator asks for a larger one in parts.
     """
@@ -63,22 +62,22 @@ class Records(Protocol):
         """Give each tree a Poisson number of copies of each record, drawn for that record alone."""
 
     def add_scores(self, forest: Forest, values: np.ndarray) -> None:
-        """Add what the leaves of released trees say of each record to what earlier ones said."""
+        """Add the votes of released trees, (n_nodes, n_classes), to each record's scores."""
 
     def weigh_records(self, class_weights: Any, rule: str) -> None:
-        """Let each record count for its weight under what was heard of it so far."""
+        """Set the weight of each record, a function of its scores so far."""
 
     def open_filter(self, limits: FilterLimits) -> None:
-        """Begin an individual filter, of which every record has paid nothing."""
+        """Begin an individual filter, for which no record has paid yet."""
 
     def join_round(self, tree: Forest | None, said: np.ndarray | None) -> None:
-        """Add what a released tree says to what was heard, and let each record join the round that can pay for it."""
+        """Add a released tree's votes ``said`` to the scores, and let each record that can pay join the round."""
 
     def leave_round(self) -> None:
-        """The round was answered: until the next one no record adds anything."""
+        """End the round: until the next one no record contributes."""
 
     def limits(self) -> FilterLimits:
-        """Of the filter that was opened."""
+        """Public parameters of the filter that was opened."""
         ...
 
     def whole(self) -> MaterializedRecords:
@@ -87,13 +86,13 @@ class Records(Protocol):
         Raises
         ------
         TableError
-            Where they are none.
+            Where an engine reads the table in blocks.
         """
         ...
 
 
 class MaterializedRecords(Records, Protocol):
-    """Records that can be looked at all at once, as published algorithms do.
+    """Records that can be read all at once, as published algorithms do.
 
     Attributes
     ----------
@@ -127,8 +126,8 @@ class MaterializedRecords(Records, Protocol):
 class Door(Protocol):
     """What makes the curator of a fit: :class:`~dpforest.curator.Curator` itself, or what an auditor puts in its place.
 
-    :meth:`dpforest.learners.base.PrivateEstimator.replay` takes one as ``door``.  A subclass of the curator can look
-    over its shoulder: it overrides public methods to note what is asked and answered, or puts other records into
+    :meth:`dpforest.learners.base.PrivateEstimator.replay` takes one as ``door``.  A subclass of the curator can record
+    everything: it overrides public methods to note what is asked and answered, or puts other records into
     ``_records`` after ``super().__init__``.  The learner and the mechanisms under audit stay those that ship.
     """
 

@@ -81,7 +81,7 @@ class Query:
         return None
 
     def packed(self) -> Self:
-        """The query as it travels."""
+        """The query as it is sent to workers, without what a block does not need."""
         return self
 
     @property
@@ -299,7 +299,7 @@ class TargetSums(OfMoments, Measured):
 class ResidualCounts(Measured):
     """Number of records by the size of the residual of the target, as a share of its range: (1, n_edges + 1).
 
-    A residual is the target less what was heard of it; one that is an edge counts below it.  A histogram
+    A residual is the target less its prediction by released trees; one equal to an edge counts below it.  A histogram
     (:prf:ref:`thm-geometric`).
     """
 
@@ -429,7 +429,7 @@ class GroupHessians(Measured):
 class OfResiduals(Query):
     """A query about the residuals of the target, in each group of a feature's codes: (1, n_groups).
 
-    A residual is the target less what released trees say, as a share of the target's range, clipped at ``limit`` ranges
+    A residual is the target less its prediction, as a share of the target's range, clipped at ``limit`` ranges
     and in steps of ``1 / FINEST``; ``groups`` has the group of each code.
     """
 
@@ -571,7 +571,7 @@ class CrossSums(Query):
     """Weights of two sides in each cell of each table: (n_sides, n_cells, 2).
 
     ``sides`` are target classes, and a record weighs what :func:`~dpforest.curator.weights.calibrated_steps` makes
-    of its own class and of what was heard of it, or with ``together`` what
+    of its own class and of its scores, or with ``together`` what
     :func:`~dpforest.curator.weights.gradient_steps` does; the other classes come first.  Or, of a regression, the one
     scale at which :func:`~dpforest.curator.weights.residual_steps` divides each record between both sides.
     """
@@ -610,7 +610,7 @@ class TableClasses(Query):
 
 @dataclass(frozen=True, eq=False)
 class LeafSteps(Query):
-    """What a step of boosting is made of, of two classes, in each leaf of each tree: (n_trees, n_leaves, 2).
+    """The sums of a boosting step of two classes, in each leaf of each tree: (n_trees, n_leaves, 2).
 
     The sum of the residuals of the second class and, by ``second``, that of the Hessians or the number of records; all
     in steps of ``1 / FINEST``.  ``places`` has, for each node that is a leaf, its place in the row of its tree.
@@ -631,7 +631,10 @@ class LeafSteps(Query):
 
 
 def _residuals_and_hessians(records: InMemoryRecords) -> tuple[np.ndarray, np.ndarray]:
-    """Of the log loss of the second of two classes: int64, in steps of ``1 / FINEST``, a Hessian rounded down."""
+    """Residuals and Hessians of the log loss of the second of two classes, each int64, shape (n_rows,).
+
+    In steps of ``1 / FINEST``; Hessians are rounded down.
+    """
     if records.assignment is not None or records.weighted is not None:
         raise ValueError("residuals are summed where every round sees every record, by no weights")
     sizes = records.side_weights(np.arange(2), True)[1].astype(np.int64)

@@ -1,9 +1,9 @@
 """Records that an engine reads in blocks: every exact answer is one pass.
 
-A block is a table too.  So each worker makes of its block the records that the curator has of a table in memory
-(:class:`~dpforest.curator.memory.InMemoryRecords`), repeats the public steps that say who sees which record and what
-it counts for, and gives the very same exact answer; the whole numbers of all blocks are added up.  What is drawn,
-charged and released is none of the workers' business: it happens once, where the learner runs.
+A block is a table, too.  So each worker treats its block as a table in memory
+(:class:`~dpforest.curator.memory.InMemoryRecords`): it repeats the public steps that assign records to trees and weigh
+them, and answers exactly; the whole numbers of all blocks are added up.  Workers neither draw, nor charge, nor release:
+that happens once, where the learner runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Step = tuple[Callable[..., None], tuple]
 
 @dataclass(frozen=True)
 class Keys:
-    """What every block tosses the coins of its records by: one key, or one for each tree.
+    """Keys from which every block computes the coins of its records: one, or one for each tree.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Question:
 
 @dataclass(frozen=True)
 class _Scored:
-    """The scores of the records of a block after the steps that add scores, and what weights followed from them."""
+    """The cache of a block: scores of its records after these steps that add scores, and the weights from them."""
 
     steps: list[Step]
     scores: np.ndarray
@@ -102,7 +102,7 @@ class _BlockRecords(InMemoryRecords):
     def __init__(self, block: Block, n_classes: int, cardinalities: np.ndarray) -> None:
         super().__init__(block.codes, block.labels, n_classes, cardinalities)
         self._block = block
-        self._adding: list[Step] = []  # the steps to which the scores are due, where they may be kept
+        self._adding: list[Step] = []  # the steps that have added up the scores, where these may be kept
 
     def numbers(self) -> np.ndarray:
         return self._block.ids
@@ -130,7 +130,7 @@ class _BlockRecords(InMemoryRecords):
                     return
 
     def _take_kept(self, adding: list[Step]) -> int:
-        """Start from what was kept, if its steps are the first of these; returned is how many that are."""
+        """Take the scores that an earlier pass kept, if its steps are the first of these; returns how many they are."""
         kept = None if self._block.cache is None else self._block.cache.found
         if kept is None or len(kept.steps) > len(adding) or not all(map(is_, kept.steps, adding)):
             return 0
@@ -138,7 +138,7 @@ class _BlockRecords(InMemoryRecords):
         return len(kept.steps)
 
 
-#: Steps after which a block has the rows that it had, whose scores are those that ``add_scores`` added.
+#: Steps that leave the rows of a block as they are; of these, only ``add_scores`` changes scores.
 _LEAVING_ROWS = (
     InMemoryRecords.assign,
     InMemoryRecords.partition_records,
@@ -169,8 +169,8 @@ class BlockedRecords:
     def __init__(self, table: Table, n_classes: int, cardinalities: Any) -> None:
         self._table, self.n_records = table, table.n_rows
         self._n_classes, self._cardinalities = int(n_classes), np.asarray(cardinalities, dtype=np.int64)
-        self._sharing: list[Step] = []  # who sees which record
-        self._weighing: list[Step] = []  # what released trees say, and what that makes of the weights
+        self._sharing: list[Step] = []  # which trees see a record
+        self._weighing: list[Step] = []  # the votes of released trees, and then the rule of the weights
         self.known = CachedCounts()
 
     # -- who sees which record, and what it counts for: steps that every block repeats -----------------------
@@ -198,7 +198,7 @@ class BlockedRecords:
         self._share(InMemoryRecords.open_filter, limits)
 
     def join_round(self, tree: Forest | None, said: np.ndarray | None) -> None:
-        # among the steps that keep their order: a filter depends on what was heard when
+        # in ``_sharing``, which keeps the order of steps: who can pay depends on the scores at each round
         self._share(InMemoryRecords.join_round, None if tree is None else counting.Splits.of(tree), said)
 
     def leave_round(self) -> None:
@@ -231,5 +231,6 @@ class BlockedRecords:
         return question(self._nobody())[0] if query.is_empty else self._table.total(question)[0]
 
     def _nobody(self) -> Block:
+        """A block without records."""
         codes = np.empty((len(self._cardinalities), 0), dtype=np.uint8)
         return Block(codes, codes[0], codes[0].astype(np.uint64), np.zeros(0, dtype=np.int64))

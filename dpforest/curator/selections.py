@@ -174,7 +174,7 @@ class DivisionCandidates(Candidates):
 
 @dataclass(frozen=True, eq=False)
 class TableCandidates(Candidates):
-    """Public tables, each for each of some target classes, scored by how far the weights of both sides are apart.
+    """Pairs of a public table and a side, scored by how far the weights of the side and of all others are apart.
 
     The score is :func:`dpforest.scores.soft_gap`, the choice ``side * len(crossings) + table``; *stop* is no candidate.
 
@@ -203,9 +203,9 @@ class TableCandidates(Candidates):
 
 @dataclass(frozen=True, eq=False)
 class MarginalCandidates(Candidates):
-    """Marginals, of which the choice is the place of one that a public model gets wrong; *stop* is no candidate.
+    """Marginals, scored by how wrong a public model is about them: :func:`dpforest.scores.misfit`.
 
-    The score is :func:`dpforest.scores.misfit`.
+    The choice is the place of one; *stop* is no candidate.
 
     Attributes
     ----------
@@ -214,9 +214,11 @@ class MarginalCandidates(Candidates):
     by_class : ndarray of bool, shape (n_tables,)
         Whether the class is an attribute of the marginal, too.
     modelled : tuple of ndarray of int64, each of shape (n_cells, n_classes), or (n_cells, 1) without the class
-        What the model says of each table, in steps of ``1 / GRAIN``.
-    weights, noise : tuple of int
-        Of each candidate, from 1 on, and what is subtracted from its distance, in the same steps.
+        Number of records in each cell of each table by the model, in steps of ``1 / GRAIN``.
+    weights : tuple of int
+        Factor of each score, at least 1.
+    noise : tuple of int
+        Expected distance by noise alone, which is subtracted from that of each candidate, in the same steps.
     """
 
     crossings: Crossings

@@ -1,4 +1,4 @@
-"""Noisy sums: class counts, numbers of records, sums of targets and of products, each paid for."""
+"""Noisy sums: class counts, numbers of records, sums of targets and of products, each charged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["FREE_HESSIAN", "GAP_SHARE", "Sums", "step_sensitivity"]
 #: the same cell moves the gap by two: there more for the gap would cost more than it brings.
 GAP_SHARE = {ADD_REMOVE: 0.75, REPLACE_ONE: 0.5}
 
-#: By how much more the Hessians of a leaf may be weighted than its residuals, so that they cost nothing: the largest
+#: Weight of the Hessians of a leaf, relative to its residuals, up to which they add nothing to the cost: the largest
 #: whole number below ``(11 + 5 sqrt(5)) / 2``.
 FREE_HESSIAN = 11
 
@@ -167,7 +167,7 @@ class Sums(Base):
 
     @claim("lem-leaf-steps")
     def sum_steps(self, query: LeafSteps, scopes: np.ndarray, rho: float, weight: float) -> np.ndarray:
-        """Noisy sums of what a step of boosting is made of, under a delta: int64, shape (n_trees, n_leaves, 2).
+        """Noisy sums of a boosting step, under a delta: int64, shape (n_trees, n_leaves, 2).
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Sums(Base):
         rho : float
             Budget of each tree.
         weight : float
-            The second sums have noise of so many times the rate of the residuals, see ``step_sensitivity``.
+            Rate of the noise of the second sums over that of the residuals, see ``step_sensitivity``.
 
         Guarantee
         ---------
@@ -229,7 +229,7 @@ class Sums(Base):
             In steps of ``1 / FINEST``.
         """
         exact = self._exact(FilteredSums(crossing))
-        self._records.leave_round()  # what records have paid for is answered once
+        self._records.leave_round()  # records have paid for one answer
         noisy = mechanisms.discrete_gaussian(exact, self._records.limits().rates, self._chance)
         self._ledger.charge(scope, 0.0, 0.0, "sum the gradients and Hessians of a leaf", FILTERED)  # open_filter paid
         return noisy[0]

@@ -1,4 +1,4 @@
-"""What a record counts for in boosting: a public table of whole numbers, read by its margin, itself a whole number."""
+"""Weights of records in boosting: whole steps, which public tables and fixed formulas give from a record's scores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def weight_levels(n_classes: int) -> int:
 
 @lru_cache(maxsize=8)
 def weight_table(n_classes: int) -> np.ndarray:
-    """What a record of each class and weight adds to the counts of the classes, in steps."""
+    """Steps that a record of each code adds to each class count: int64, shape (n_codes, n_classes).
+
+    A code is ``label * (levels + 1) + steps``, for a class and a weight.
+    """
     levels = weight_levels(n_classes)
     return np.kron(np.eye(n_classes, dtype=np.int64), np.arange(levels + 1)[:, None])
 
@@ -98,7 +101,7 @@ def calibrated_steps(scores: np.ndarray, labels: np.ndarray, targets: np.ndarray
     Parameters
     ----------
     scores : ndarray of float64, shape (n_rows, n_classes)
-        What released trees say of each record, of which the softmax is a probability p of each class.
+        Scores of each record by released trees; their softmax is the probability p of each class.
     labels : ndarray of uint8, shape (n_rows,)
     targets : ndarray of int, shape (n_targets,)
 
@@ -122,7 +125,7 @@ def _odds(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The probability of each class and that of all others, up to a common factor: each (n_classes, n_rows)."""
     parts = exp(scores - scores.max(axis=1, keepdims=True)).T  # the largest is 1
     n_classes, n_rows = parts.shape
-    rest = np.zeros_like(parts)  # one term after the other: no order is left to the sum
+    rest = np.zeros_like(parts)  # added one by one: the order, and so the rounding, is the same on every machine
     below, above = np.zeros(n_rows), np.zeros(n_rows)
     for k in range(n_classes):
         rest[k] += below
@@ -132,7 +135,7 @@ def _odds(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return parts, rest
 
 
-#: Steps of a gradient of 1: a class that is rarer than one in so many has none on the records of the others.
+#: Steps of a gradient of 1; a probability below one step has a gradient of 0.
 FINEST = 1 << 16
 
 
@@ -143,7 +146,7 @@ def gradient_steps(scores: np.ndarray, labels: np.ndarray, classes: np.ndarray) 
     Parameters
     ----------
     scores : ndarray of float64, shape (n_rows, n_classes)
-        What released trees say of each record, of which the softmax is a probability p of each class.
+        Scores of each record by released trees; their softmax is the probability p of each class.
     labels : ndarray of uint8, shape (n_rows,)
     classes : ndarray of int, shape (n_classes,)
         All class codes.
@@ -157,7 +160,9 @@ def gradient_steps(scores: np.ndarray, labels: np.ndarray, classes: np.ndarray) 
     steps = np.floor(parts / (parts + rest) * FINEST).astype(np.int32)
     own = np.arange(len(labels))
     steps[labels, own] = 0
-    steps[labels, own] = steps.sum(axis=0)  # what is against the others, and not 1 - p_y rounded
+    steps[labels, own] = steps.sum(
+        axis=0
+    )  # the sum of the rounded weights, not 1 - p_y rounded: both sides must be equal
     return steps[classes]
 
 

@@ -36,16 +36,16 @@ from dpforest.structure.crossings import Crossings
 
 __all__ = ["MANY_CLASSES", "OVERSHOOT", "PrivateBoostingClassifier"]
 
-#: Of more than two classes a round moves the scores of one, and the others have to wait: it goes so much further.
+#: With more than two classes a round moves the scores of one class only; its step is multiplied by this.
 OVERSHOOT = 1.3
-#: Class totals are asked for again where the rule would give them so many times what they had.
+#: Class totals are measured again where the rule gives them a share at least so many times what they had.
 AGAIN = 1.5
 #: Above so many classes, by their perplexity, a table moves all of them: it has twice the noise of one that moves one.
 MANY_CLASSES = 4.2
 
 
 class FirstLook(NamedTuple):
-    """What a fit knows before its first round.
+    """The result of the class totals, before the first round.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
 
     @claim("thm-private-boosting", "thm-private-boosting-delta", "alg-private-boosting")
     def as_proved(self, run: Run) -> BoostedForest:
-        """Class totals, perhaps histograms of the numbers, and then round by round a table, its sums, a step."""
+        """Class totals; perhaps histograms of the numbers; then in each round choose a table, measure it, move its scores."""
         n_classes = run.schema.n_classes
         run.start_forest(1)
         plan, prior, n_records, left = self._totals(run)
@@ -173,9 +173,10 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
     def _gradients(
         self, run: Run, table: Crossings, leaves: Frontier, measuring: float, prior: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Weights against and for each class in each cell (n_cells, n_classes, 2), and the noise of each class (2,).
+        """Noisy weights against and for each class in each cell, and the variances of their gaps and sizes.
 
-        Where all records have the same scores, ``prior``, class counts say both, with half the noise.
+        Where all records still have the same scores, ``prior``, both weights follow from class counts, with half the
+        noise.  Shapes (n_cells, n_classes, 2) and (n_classes, 2).
         """
         if prior is None:
             gap, size = noise_variances(measuring / 2, run.ledger)
@@ -188,11 +189,12 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
 
     @claim("lem-class-weights")
     def _weighted(self, run: Run, prior: np.ndarray) -> np.ndarray:
-        """How far the class weights move the scores of all records: by their logarithms; (1, n_classes)."""
+        """By how much class weights move the scores of every record: their logarithms, broadcast to (1, n_classes)."""
         shares = self._class_shares(run.schema)
         return -prior if isinstance(self.class_weight, str) else np.zeros_like(prior) if shares is None else log(shares)
 
     def _class_shares(self, schema: Schema) -> np.ndarray | None:
+        """The declared weight of each class, the largest being 1; None for no weights or balanced ones."""
         assert schema.classes is not None
         return class_shares(None if isinstance(self.class_weight, str) else self.class_weight, schema.classes)
 
@@ -212,10 +214,10 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         return schedule(n_rows, run.epsilon, run.schema.n_classes, run.relation, delta, known, together, trials)
 
     def _totals(self, run: Run) -> FirstLook:
-        """Ask for the class totals, and settle by them how the fit goes on.
+        """Measure the class totals, and set by them the schedule of the fit.
 
-        The rule goes by the effective records, of which the totals tell: so they are asked for until the rule that
-        follows from them would not give them much more.
+        The schedule depends on the number of effective records, which is estimated from the totals; and it sets the
+        budget of the totals.  So they are measured again, and averaged, until it would not give them much more.
         """
 
         def ask(share: float) -> tuple[np.ndarray, float]:
@@ -230,7 +232,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         if totals is None or noise > count_noise(share * run.budget, run.ledger):
             totals, noise = ask(share)
             left -= share
-        else:  # the first look was better than what the totals are to have
+        else:  # the first look has less noise than the schedule asks for
             share = 1 - left
         if not self.rounds_of(plan):
             return FirstLook(plan, prior_scores(totals, noise), n_rows, 0.0)
@@ -241,7 +243,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
             plan = self._schedule(run, effective_records(n_rows, totals, noise), True, self.moves_together(prior))
             if not self.rounds_of(plan) or plan.totals_share < AGAIN * share:
                 break
-            # fewer records weigh than there are: their totals are worth more
+            # with fewer effective records the schedule gives the totals more
             totals, noise = weighted_mean(totals, noise, *ask(plan.totals_share - share))
             left, share = left - (plan.totals_share - share), plan.totals_share
         if plan.evidence is not None:  # where most records are of one class, a trial would seldom find the others

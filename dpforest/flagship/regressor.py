@@ -73,7 +73,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
 
     @claim("thm-private-boosting-numbers", "thm-private-boosting-delta")
     def as_proved(self, run: Run) -> BoostedForest:
-        """The mean, and then round by round a table, its sums, a step; three times the size of the residuals."""
+        """The mean; then in each round choose a table, measure it, move its scores; at times sizes of residuals, too."""
         run.start_forest(1)
         n_rows = self._size(run)
         self.settle_delta(run, self._schedule(run, n_rows, self.delta).rounds)
@@ -84,7 +84,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         run.set_leaf_values(run.frontier, whole_votes(np.array([[0.0, mean]])))
         trees = [run.tree(0)]
         left -= share
-        # rounds that look at the sizes of the residuals
+        # rounds that measure the sizes of the residuals, to clip at their quantile
         looks = [0, 1, 1 + rounds // 2] if rounds >= 6 else [0, 1] if rounds else [0]
         budgets: list[tuple[float, float]] = []
         released, bins_paid = self.bin_numbers(run, n_rows, rounds)
@@ -118,9 +118,9 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         return regression_schedule(n_rows, run.epsilon, run.relation, delta, asked)
 
     def _size(self, run: Run) -> float:
-        """The number of records that the rule goes by.
+        """The number of records for the schedule, at least 1.
 
-        Where the noise of a first look may have drowned the number, there is a second one that has more.
+        If the first noisy count is below twice the standard deviation of its noise, a second one has more budget.
         """
 
         def ask(share: float) -> np.ndarray:
@@ -133,7 +133,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         return max(at_least(again, count_noise(SECOND_SIZE_SHARE * run.budget, run.ledger)), 1.0)
 
     def _mean(self, run: Run, budget: float) -> tuple[float, float]:
-        """The mean of the target as a share of its range, and the variance of what it is off by.
+        """The mean of the target as a share of its range, and the variance of its error.
 
         Under replace-one the number of records is public, and the sum alone has the noise: a replaced record moves it
         by one range, and the two masses by two.

@@ -109,7 +109,10 @@ class WideTables(WithDelta):
         measuring: float,
         together: bool = False,
     ) -> tuple[Crossings, int, Frontier]:
-        """Select a table and one of the sides, or a table for all ``together``: the table, the side's place, leaves."""
+        """Choose a table and a side, or a table for all sides ``together``, and grow it as a tree.
+
+        Returns the table, the place of its side, and the leaves: one for each cell, in order.
+        """
         singles = single_tables(released.binning)
         tables = Crossings.of(singles + random_tables(self.interactions, run.ordered, released, run.chance))
         # half a standard deviation of the noise that the gap of a cell will have
@@ -134,7 +137,7 @@ class WideTables(WithDelta):
         sizes: np.ndarray,
         values: np.ndarray,
     ) -> None:
-        """Let the leaves vote, and take note of it.
+        """Set the votes of the leaves, and note them for the groups of later tables.
 
         Parameters
         ----------
@@ -142,11 +145,11 @@ class WideTables(WithDelta):
         sizes : ndarray of float64, shape (n_cells,)
             Released weight of each cell.
         values : ndarray of int64, shape (n_steps, n_values)
-            For what each step votes.
+            The classes that each step votes for: the votes of a cell are its steps times this matrix.
         """
         votes = np.stack([self._directed(run, table, each) for each in whole_votes(steps).T], axis=1)
         feature = int(table.features[0, 0])
-        # what a table of one feature says orders its categories, and its weights cut them into groups, in later tables
+        # later crossed tables order the categories of a feature by these votes, and cut them into groups by these sizes
         if table.features[0, 1] < 0 and len(votes) > 1 and released.binning.masses[feature] is None:
             loudest = votes[:, int(np.abs(votes).sum(axis=0).argmax())]
             released.learn(feature, loudest, np.rint(sizes * FINE).astype(np.int64))
@@ -165,10 +168,11 @@ class WideTables(WithDelta):
         return found
 
     def estimate_size(self, run: Run, ask: Callable[[float], np.ndarray]) -> tuple[float, np.ndarray | None, float]:
-        """The number of records that the rule goes by, and a first look with its noise, if there was one.
+        """The number of records for the schedule, at least 1; and the noisy counts it is from, with their noise.
 
-        ``ask`` releases numbers of records of parts that are all records together, at a share of the budget.  Where the
-        rule sets the rounds, the look has no delta, so that whether to make use of one is still open.
+        ``ask(share)`` releases noisy numbers of records that sum to all, at a share of the budget.  The counts are None
+        where the number is declared or public.  Where the schedule sets the rounds, they are made without a delta,
+        because the rounds decide whether the delta is used.
         """
         if self.n_rows is not None:
             return float(self.n_rows), None, 0.0
@@ -180,9 +184,9 @@ class WideTables(WithDelta):
         return max(at_least(first, noise), 1.0), first, noise
 
     def settle_delta(self, run: Run, rounds: int) -> None:
-        """Make use of the delta, if there is one, where the rounds that it allows are so many that it pays.
+        """Use the delta, if there is one, only where it lowers the noise of so many rounds.
 
-        A few answers have less noise if each is private by itself, which is as private with any delta.
+        A few answers have less noise without a delta; epsilon-differential privacy implies it with any delta.
         """
         if not self.delta:
             return
@@ -194,11 +198,11 @@ class WideTables(WithDelta):
             run.without_delta()
 
     def rounds_of(self, plan: BoostingSchedule | RegressionSchedule) -> int:
-        """How many rounds there are."""
+        """Number of rounds: that of the schedule, or ``n_estimators`` if given."""
         return plan.rounds if isinstance(self.n_estimators, str) else int(self.n_estimators)
 
     def budgets(self, left: float, plan: BoostingSchedule | RegressionSchedule) -> list[tuple[float, float]]:
-        """What each round has of the budget that is left, to choose a table and to measure it."""
+        """Budgets of each round, to choose a table and to measure it, which sum to ``left``."""
         growth, part, parts = plan.growth if isinstance(self.n_estimators, str) else 1.0, 1.0, []
         for _ in range(self.rounds_of(plan)):
             parts.append(part)
@@ -212,7 +216,7 @@ class WideTables(WithDelta):
         )
 
     def _prior(self, run: Run, table: Crossings) -> dict[str, Any]:
-        """What the empirical-Bayes step asks of the cells of one table."""
+        """Arguments of the empirical-Bayes prior for the cells of one table: its shape, and which cells are alike."""
         [features], [sizes] = table.features, table.sizes.tolist()
         if features[1] >= 0:
             return {"shape": [size for size in sizes if size > 1] or [1], "ordered": True}
@@ -225,7 +229,7 @@ class WideTables(WithDelta):
         }
 
     def _directed(self, run: Run, table: Crossings, votes: np.ndarray) -> np.ndarray:
-        """The votes of the cells, none of which breaks a declared direction; that of missing values is free."""
+        """Votes of the cells, projected to the declared directions; that of missing values stays as it is."""
         signs = directions_of(self.monotonic_cst, run.schema)
         [features], [sizes] = table.features, table.sizes.tolist()
         here = [int(signs[feature]) for feature in features[features >= 0]]

@@ -1,7 +1,7 @@
 """Boosting: the rounds of the private learners, and AdaBoost's as papers publish them.
 
-A round's tree learns from records that count for little where the trees before it are right.  What it says, and how
-loudly, is computed from the noisy counts of its leaves, which are paid for.
+Each round grows a tree on weighted records: the weight of a record is small where the trees before are right.  The
+votes of its leaves are computed from their noisy weighted class counts, which are charged.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ __all__ = [
     "whole_votes",
 ]
 
-# For audits of boosted learners: their telling pairs have two records of class 1, and one of class 0 comes; a light
-# class 1 makes that one count for four of them.
+# Settings for audits of boosted learners.  The pairs with the largest loss have two records of class 1, to which one of
+# class 0 is added: at weight 1/4 of class 1, it counts as much as four of the others.
 CLASSES = {"class_weight": {1: 0.25}}
 OTHER = {"n_estimators": 2, "votes": "discrete", "weights": "logistic"}
 
-LOUDEST = 100.0  # vote that may be asked for
-#: Utilities that stay within their sensitivity where records have weights, however many there are.
+LOUDEST = 100.0  # size of a vote, at most: of the bound that a user may set, and of any other vote
+#: Utilities whose proved range holds for weighted records, too, whatever their number.
 CRITERIA = tuple(name for name, score in scores.CLASSIFICATION.items() if score.homogeneous and not score.needs_cap)
 
 
@@ -61,11 +61,11 @@ def real_votes(counts: np.ndarray, noise: np.ndarray, *, smoothing: float, alpha
     Parameters
     ----------
     counts : ndarray of float, shape (n_leaves, n_classes)
-        Noisy weighted counts of a round's leaves; what is negative is taken as 0.
+        Noisy weighted class counts of a round's leaves; a negative one is taken as 0.
     noise : ndarray of float, shape (n_leaves,)
-        Scale of their noise.
+        Scale of the noise of each leaf's counts.
     smoothing : float
-        So many times the noise are added to each leaf, in the proportions of the whole round.
+        To each leaf ``smoothing * noise`` records are added, divided among the classes as in the whole round.
     alpha_max : float
         The largest vote, for a class or against it.
 
@@ -74,14 +74,14 @@ def real_votes(counts: np.ndarray, noise: np.ndarray, *, smoothing: float, alpha
     ndarray of float, shape (n_leaves, n_classes)
         Zero throughout where all counts are 0 or less.
     """
-    whole = np.maximum(counts.sum(axis=0), 0)
-    shares = whole / whole.sum() if whole.any() else np.full(len(whole), 1 / len(whole))
+    total = np.maximum(counts.sum(axis=0), 0)
+    shares = total / total.sum() if total.any() else np.full(len(total), 1 / len(total))
     counts = np.maximum(counts, 0) + smoothing * noise[:, None] * shares
     size = counts.sum(axis=1, keepdims=True)
     shares = np.where(size > 0, counts / np.where(size > 0, size, 1), shares)
-    # a share below exp(-2 alpha_max) counts as that
-    said = log(np.maximum(shares, exp(-2 * alpha_max)))
-    return np.clip(said - said.mean(axis=1, keepdims=True), -alpha_max, alpha_max)
+    # a share below exp(-2 alpha_max) counts as that: the logarithm of 0 is not finite
+    log_shares = log(np.maximum(shares, exp(-2 * alpha_max)))
+    return np.clip(log_shares - log_shares.mean(axis=1, keepdims=True), -alpha_max, alpha_max)
 
 
 def discrete_votes(counts: np.ndarray, *, alpha_max: float) -> np.ndarray:
@@ -101,7 +101,7 @@ def discrete_votes(counts: np.ndarray, *, alpha_max: float) -> np.ndarray:
 
 
 def whole_votes(votes: np.ndarray) -> np.ndarray:
-    """Votes as the whole numbers that are released."""
+    """Votes as the whole numbers that are released, in units of ``1 / SCALE``: int64, shape of ``votes``."""
     return np.rint(votes * SCALE).astype(np.int64)
 
 
@@ -110,7 +110,10 @@ def whole_votes(votes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ClassWeights:
-    """A mapping from classes to public weights, or None; or ``"balanced"``, where released counts say what that is."""
+    """Rule of a parameter: None, or a mapping from classes to public weights; ``balanced``: or the word "balanced".
+
+    Only a learner that releases class totals can have balanced weights, since they are computed from these.
+    """
 
     balanced: bool = False
 
@@ -131,13 +134,17 @@ class ClassWeights:
 
 
 def class_shares(class_weight: Mapping[Any, float] | None, classes: np.ndarray) -> np.ndarray | None:
-    """The public weight of each class, the largest being 1; None for no weights.
+    """The public weight of each class as a share of the largest.
 
     Parameters
     ----------
     class_weight : mapping or None
         From classes to positive numbers; a class that is not in it has weight 1.
-    classes : ndarray
+    classes : ndarray, shape (n_classes,)
+
+    Returns
+    -------
+    ndarray of float64, shape (n_classes,), or None for no weights
     """
     ClassWeights().check(class_weight, "class_weight")
     if class_weight is None:
@@ -153,13 +160,14 @@ def class_shares(class_weight: Mapping[Any, float] | None, classes: np.ndarray) 
 
 
 class Round:
-    """A round of boosting: its budget, its leaves, and what was paid for them.
+    """A round of boosting: its budget, and the leaves of its tree with their noisy counts.
 
     Parameters
     ----------
     run : Run
         Its frontier is the root of the round's tree.
     epsilon : float
+        Budget of the round.
     """
 
     def __init__(self, run: Run, epsilon: float) -> None:
@@ -170,12 +178,13 @@ class Round:
         self._noise: list[np.ndarray] = []
 
     def settle(self, leaves: Frontier, epsilon: float) -> None:
-        """Ask for the weighted class counts of these leaves, at that budget."""
+        """Make these nodes leaves, and ask for their weighted class counts at budget ``epsilon``, which is charged."""
         self._leaves.append(leaves)
         self._counts.append(self._run.count_classes(leaves, epsilon) / self._run.unit)
         self._noise.append(np.full(len(leaves), self._scale(epsilon)))
 
     def _scale(self, epsilon: float) -> float:
+        """Scale of the noise of a count at this budget, in records."""
         if self._run.ledger.delta:  # the scale whose noise has the same variance
             return math.sqrt(self._sensitivity / (4 * epsilon))
         return self._sensitivity / epsilon
@@ -187,17 +196,17 @@ class Round:
 
     @property
     def counts(self) -> np.ndarray:
-        """Their noisy weighted counts: float64, shape (n_leaves, n_classes)."""
+        """Noisy weighted class counts of the leaves, in records: float64, shape (n_leaves, n_classes)."""
         return np.concatenate(self._counts)
 
     @property
     def noise(self) -> np.ndarray:
-        """The scale of the noise of each: float64, shape (n_leaves,)."""
+        """Scale of the noise of each leaf's counts, in records: float64, shape (n_leaves,)."""
         return np.concatenate(self._noise)
 
 
 def boosted(run: Run, weights: str) -> BoostedForest:
-    """The released trees of a run, in the order of their rounds, which learned under these ``weights``."""
+    """The model that a run releases: its trees in the order of their rounds, with ``weights`` as their link."""
     forest = run.release()
     return BoostedForest(Forest.join(forest.tree(number) for number in range(forest.n_trees)), weights)
 
@@ -205,7 +214,7 @@ def boosted(run: Run, weights: str) -> BoostedForest:
 class PrivateBoostedClassifier(WithDelta, BoostedClassifier):
     """Base of the private boosted classifiers: a paper's module adds its parameters and what grows in a round.
 
-    ``max_nodes`` is an attribute, of which a subclass makes a parameter if it likes.
+    ``max_nodes`` is an attribute here; a subclass may make it a parameter.
     """
 
     n_estimators: Annotated[int, Integer(1), "Rounds."] = 10
@@ -230,7 +239,7 @@ class PrivateBoostedClassifier(WithDelta, BoostedClassifier):
         float,
         Number(0, 1e6),
         AsPublished(),
-        "Of real votes: so many times a leaf's noise is added to its counts, in the proportions of the round.",
+        "Of real votes: so many times its noise is added to a leaf's counts, divided among classes as in the round.",
     ] = 1.0
     class_weight: Annotated[
         Mapping[Any, float] | None,
@@ -256,9 +265,10 @@ class PrivateBoostedClassifier(WithDelta, BoostedClassifier):
     max_nodes = MAX_NODES
 
     def rounds(self, run: Run) -> Iterator[Round]:
-        """The rounds of the repair, on records that count for weights of their own (:prf:ref:`thm-own-weights`).
+        """The rounds of the repair: a record's weight depends on no other record (:prf:ref:`thm-own-weights`).
 
-        When a round is over, the leaves that it settled vote.
+        The caller grows a tree in each round, and settles its leaves.  When it asks for the next round, the leaves of
+        the last one get their votes.
         """
         assert run.schema.classes is not None
         public = class_shares(self.class_weight, run.schema.classes)
@@ -272,14 +282,17 @@ class PrivateBoostedClassifier(WithDelta, BoostedClassifier):
             this = Round(run, epsilon)
             yield this
             # the caller that asked for the round has grown its tree
-            run.set_leaf_values(this.leaves, whole_votes(self.learning_rate * self._say(this.counts, this.noise)))
+            votes = self.learning_rate * self._leaf_votes(this.counts, this.noise)
+            run.set_leaf_values(this.leaves, whole_votes(votes))
 
-    def _say(self, counts: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    def _leaf_votes(self, counts: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Votes of leaves, by the parameter ``votes``: float64, shape (n_leaves, n_classes)."""
         if self.votes == "real":
             return real_votes(counts, noise, smoothing=self.smoothing, alpha_max=self.alpha_max)
         return discrete_votes(counts, alpha_max=self.alpha_max)
 
     def _selection(self, stop_margin: float | None = None) -> Selection:
+        """How splits are chosen; with a margin *stop* is a candidate."""
         return Selection(scores.CLASSIFICATION[self.criterion], self.selection, stop_margin=stop_margin)
 
     def check_parameters(self) -> None:
@@ -307,9 +320,9 @@ class AdaBoost:
     Parameters
     ----------
     run : Run
-        Of two classes, with the trees planted.
-    error, update : pairs of str
-        What is read without a charge for a tree's error and for the new weights, and where the paper does it.
+        A fit to two classes, whose forest was started.
+    error, update : Leak
+        The reads without a charge of a tree's error and of the new weights: what is read, and where in the paper.
 
     Notes
     -----
@@ -329,14 +342,14 @@ class AdaBoost:
         self._ended = False
 
     def rounds(self, n_rounds: int) -> Iterator[tuple[int, float]]:
-        """Each round's number, and the alpha of the round before, 1 at first; the round has to ``add`` its tree."""
+        """The number of each round, and the alpha of the round before, or 1; the caller has to ``add`` its tree."""
         for number in self._run.rounds(n_rounds):
             yield number, self._alphas[-1] if self._alphas else 1.0
             if self._ended:
                 return
 
     def add(self, tree: Forest) -> None:
-        """Give a tree, with one vote in each leaf, its alpha, and the records their new weights."""
+        """Append a tree that has one vote in each leaf, weighted by its alpha, and update the records' weights."""
         # under the new weights the last tree errs exactly half: rounding must not lift that above 1/2
         tau = round(self._run.peek_error(tree, self._error), 12)
         self._ended = tau > 0.5 or not tau
@@ -347,7 +360,7 @@ class AdaBoost:
         alpha = log((1 - tau) / tau) / 2 if tau else 1 + math.fsum(self._alphas)
         is_leaf = (tree.feature < 0)[:, None]
         against = is_leaf - tree.values
-        # alpha for the class that a leaf says, -alpha for the other: the sign of the sum is the prediction
+        # alpha for the class of a leaf, -alpha for the other: the sign of the sum is the prediction
         self._trees.append(replace(tree, values=whole_votes(alpha * (tree.values - against))))
         self._alphas.append(alpha)
         if tau:  # no round follows a tree without errors

@@ -22,7 +22,7 @@ class GaussianBoosted(WithDelta):
     Attributes
     ----------
     TITLE, DELTA : str
-        How the paper's algorithm is called, and which delta it has, for messages.
+        For messages: the name of the paper's algorithm, and which delta to write.
     """
 
     TITLE: ClassVar[str]
@@ -55,17 +55,18 @@ class GaussianBoostedClassifier(GaussianBoosted, BoostedClassifier):
 
 
 class FeatureTables:
-    """The tables of an additive model: by how much each code of a feature has moved the score of the second class.
+    """The tables of an additive model: for each code of each feature, the sum of its votes for the second class.
 
     Parameters
     ----------
     run : Run
-        It has started a forest of as many trees as there are features, which are split here, one by each feature.
+        It has started a forest with one tree for each feature.  Here each tree is split by its feature, if that has
+        more than one code.
 
     Attributes
     ----------
     roots : Frontier
-        One for each feature.
+        The root of each feature's tree.
     """
 
     def __init__(self, run: Run) -> None:
@@ -77,20 +78,23 @@ class FeatureTables:
         self._votes = [np.zeros(size, dtype=np.int64) for size in run.sizes.tolist()]
 
     def move(self, feature: int, votes: np.ndarray) -> Forest:
-        """Add to a table the votes of one step, and return a tree by which each code says that step alone."""
+        """Add the votes of one step, (n_codes,), to the table of a feature; return a tree of this step alone."""
         self._votes[feature] += votes
         tree = self._trees[feature]
         return replace(tree, values=_values(votes, tree.n_nodes))
 
     def set_leaf_values(self) -> None:
-        """Let the leaves of the run say what their codes have been moved by."""
+        """Set the leaves of the run: each holds the sum of all votes of its code."""
         for nodes, several in ((self._leaves, True), (self.roots[~self._wide], False)):
             mine = [each for each in self._votes if (len(each) > 1) == several]
             self._run.set_leaf_values(nodes, _values(np.concatenate(mine) if mine else np.zeros(0, dtype=np.int64)))
 
 
 def _values(votes: np.ndarray, n_nodes: int | None = None) -> np.ndarray:
-    """Votes for the second class; with ``n_nodes`` of all nodes of a tree, whose root may come before its leaves."""
+    """Node values of votes for the second class, int64, shape (n_nodes, 2): the last nodes have the votes, others 0.
+
+    Without ``n_nodes`` there are as many nodes as votes.
+    """
     values = np.zeros((n_nodes or len(votes), 2), dtype=np.int64)
     values[len(values) - len(votes) :, 1] = votes
     return values

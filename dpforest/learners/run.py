@@ -1,7 +1,7 @@
 """The run of one fit: what the steps of a paper may do, and nothing else.
 
 A run asks the :class:`~dpforest.curator.Curator` about nodes of the public trees that grow, at a stated budget, and
-grows the trees by what it is answered.  Where a list of nodes is empty nothing is asked.
+grows the trees by its answers.  Where a list of nodes is empty, nothing is asked and nothing charged.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class Run:
         Where the curator writes the charges.
     epsilon : float
         Budget of the fit; infinite for no noise.
+    alone : float or None
+        Budget of the fit without a delta, if that is more than ``epsilon``; None: ``epsilon``.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class Run:
     ordered : ndarray of bool, shape (n_features,)
         Which features are numeric.
     growth : Growth
-        The trees, once they are planted.
+        The trees, from :meth:`start_forest` on.
     """
 
     growth: Growth
@@ -100,36 +102,36 @@ class Run:
         alone: float | None = None,
     ) -> None:
         self.curator, self.chance, self.schema, self.ledger, self.epsilon = curator, chance, schema, ledger, epsilon
-        self._alone = epsilon if alone is None else alone  # what there is to spend without a delta
+        self._alone = epsilon if alone is None else alone
         self.relation = ledger.relation
         self.sizes = curator.cardinalities
         self.ordered = np.array([name in schema.numeric for name in schema.columns], dtype=bool)
 
     @property
     def budget(self) -> float:
-        """What there is to spend, in the unit of the charges: epsilon, or the rho that the delta makes of it."""
+        """Budget of the fit in the unit of the charges: epsilon, or under a delta the rho of epsilon and delta."""
         return in_charges(self.epsilon, self.ledger.delta)
 
     def without_delta(self, by_answers: bool = False) -> None:
-        """Spend epsilon without a delta from now on, where nothing was spent: that is as private with any delta.
+        """Spend epsilon without a delta from now on, before anything is spent: that implies privacy with any delta.
 
-        ``by_answers``: an answer will say whether :meth:`with_delta` follows.
+        ``by_answers``: whether :meth:`with_delta` follows will depend on a noisy answer.
         """
         self._with_delta = self.ledger.delta, self.epsilon
         self.ledger.drop_delta(by_answers)
         self.epsilon = max(self.epsilon, self._alone)
 
     def with_delta(self) -> None:
-        """Spend the rho of epsilon and delta from now on, of which half the square of a loss so far was spent."""
+        """Spend the rho of epsilon and delta from now on; a loss spent before counts as half its square."""
         delta, self.epsilon = self._with_delta
         self.ledger.take_delta(delta)
 
     def spent_share(self) -> float:
-        """The share of the budget that was spent, of which all was charged to what holds all records."""
+        """Share of the budget that is spent, from 0 to 1, while every charge is to a scope that has all records."""
         return self.ledger.paid(self.relation) / self.budget if self.budget < math.inf else 0.0
 
     def even_answers(self, delta: float) -> float:
-        """How many answers with equal budgets have the same noise with the delta and without; more have less with it.
+        """Number of answers, of equal budgets, from which on noise is smaller with the delta than without.
 
         Without, each of k sums has noise of variance ``2 (k / epsilon)^2``; with it, ``k / (2 rho)``.
         """
@@ -140,7 +142,7 @@ class Run:
     def start_forest(
         self, n_trees: int, sampling: str = "all", max_nodes: int = MAX_NODES, n_values: int | None = None
     ) -> float:
-        """Begin the trees, and give them their records; returns each tree's budget.
+        """Start the trees as roots, and share the records among them; returns the budget of each tree.
 
         Parameters
         ----------
@@ -148,9 +150,9 @@ class Run:
         sampling : {"all", "assignment", "poisson", "bootstrap", "equal-split"}
             How the trees share the records: :func:`~dpforest.learners.sharing.share_out`.
         max_nodes : int
-            The trees together do not grow beyond this.
+            Nodes of all trees together, at most.
         n_values : int or None
-            Numbers that a leaf holds; None: one for each class, or the two masses of a target.
+            Numbers that a leaf holds; None: one for each class, or two of a regression.
         """
         each, kind = share_out(sampling, self.curator, self.budget, n_trees, self.relation)
         values = n_values or self.schema.n_classes or 2  # a schema with a target has 0 classes
@@ -159,7 +161,7 @@ class Run:
 
     @property
     def frontier(self) -> Frontier:
-        """The nodes of the level that grows now."""
+        """The nodes that may be split now: the newest level."""
         return self.growth.frontier
 
     def rounds(self, n_rounds: int) -> Iterator[int]:
@@ -183,7 +185,9 @@ class Run:
         ``features`` is ``STOP`` where a selection chose to stop.  A feature is not used again below.
         """
         arities = self.sizes[features]
-        grows = self.has_room(features, arities)  # STOP has no size: what is there instead is not used
+        grows = self.has_room(
+            features, arities
+        )  # STOP is -1: that node gets the last feature's size, which is not used
         self.growth.add_children(nodes[grows], features[grows], arities[grows])
         return nodes[~grows]
 
@@ -213,7 +217,7 @@ class Run:
         return self.has_room(np.zeros(n_nodes, dtype=int))
 
     def set_leaf_values(self, leaves: Frontier, values: np.ndarray) -> None:
-        """Say what these leaves hold: int64, shape (n_leaves, n_values)."""
+        """Set what these leaves hold: int64, shape (n_leaves, n_values)."""
         if len(leaves):
             self.growth.set_leaf_values(leaves, values)
 
@@ -226,36 +230,38 @@ class Run:
         return self.growth.release(shrinkage)
 
     def parts(self, label: str, n_parts: int) -> np.ndarray:
-        """Scopes, next to those of the trees, of public parts of the records, at most one part a record: (n_parts,)."""
+        """Open ledger scopes for disjoint parts of the records, apart from those of the trees: int, (n_parts,)."""
         return self.ledger.open(label, np.repeat(self.ledger.open(label, [0]), n_parts))
 
     # -- the records that are asked -----------------------------------------------------------------------------
 
     def weigh_records(
-        self, tree: Forest | None, said: np.ndarray | None, rule: str, class_weights: np.ndarray | None = None
+        self, tree: Forest | None, votes: np.ndarray | None, rule: str, class_weights: np.ndarray | None = None
     ) -> None:
-        """Weigh each record, at most 1, by the margin of its own class in the scores that the released trees give it.
+        """Set each record's weight, at most 1, by the margin of its own class in the scores of the released trees.
 
         Parameters
         ----------
         tree : Forest or None
-            The newest of them, to which ``said`` belongs: float64, shape (n_nodes, n_classes).
+            The newest released tree, whose votes are added to the scores.
+        votes : ndarray of float64, shape (n_nodes, n_classes), or None
+            Votes of its nodes.
         rule : str
             One of the curator's ``WEIGHTS``.
         class_weights : ndarray of float or None
             Public weights of the classes, from 0 to 1.
         """
-        self.curator.weigh_records(tree, said, class_weights=class_weights, rule=rule)
+        self.curator.weigh_records(tree, votes, class_weights=class_weights, rule=rule)
 
     def hold_out(self, share: float) -> None:
-        """Put a random share of the records aside."""
+        """Put a random share of the records aside, which only :meth:`peek_held_out` reads."""
         self.curator.hold_out(share)
 
     def partition_records(self, n_parts: int) -> None:
-        """Give each record to one of the parts, by a coin of its own, for scores that are means over parts."""
+        """Assign each record to a part, by a coin of its own, for scores that are means over the parts."""
         self.curator.partition_records(n_parts)
 
-    # -- questions that are paid for -------------------------------------------------------------------------
+    # -- questions that are charged --------------------------------------------------------------------------
 
     def choose_feature(
         self, nodes: Frontier, epsilon: float | np.ndarray, how: Selection, allowed: np.ndarray | None = None
@@ -279,9 +285,9 @@ class Run:
     def choose_at_noisy_rates(
         self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, epsilon: np.ndarray, how: Selection, leak: Leak
     ) -> np.ndarray:
-        """As :meth:`choose_candidate`, where an earlier answer decides the budgets, and nothing bounds them; a leak.
+        """As :meth:`choose_candidate`, with budgets that follow from an earlier answer and have no bound; a leak.
 
-        The ledger is charged what this run costs, which binds no other run.
+        The ledger is charged what this run costs; another run may cost more.
         """
         if len(nodes):
             self.ledger.leak(*leak)
@@ -294,6 +300,7 @@ class Run:
     def _choose(
         self, candidates: Candidates, nodes: Frontier, epsilon: float | np.ndarray, how: Selection
     ) -> np.ndarray:
+        """The choice of each node, charged to it; none where there is no node."""
         if not len(nodes):
             return np.zeros(0, dtype=np.int64)
         return self.curator.choose(candidates, nodes.scopes, epsilon, how)
@@ -308,10 +315,11 @@ class Run:
         scopes: np.ndarray,
         tree: Forest | None = None,
     ) -> int:
-        """The place of the one division, of the codes of its feature, that all these nodes of a tree choose together.
+        """Choose one division of a feature's codes for all these nodes of a tree together: its place among K.
 
-        ``children`` (K, 256) say where each code goes, -1 where its records do not count; ``scopes`` is the one scope
-        that holds all their records, and ``tree`` another tree than the one that grows.
+        ``features`` (K,) are the features that are divided, ``children`` (K, 256) the child of each code, -1 where its
+        records do not count.  ``scopes`` is the one ledger scope that has all records of the nodes, and ``tree``
+        another tree than the one that grows.
         """
         splits = self.growth if tree is None else tree
         [choice] = self.curator.choose(
@@ -331,7 +339,7 @@ class Run:
 
     @property
     def unit(self) -> int:
-        """Steps of a weight of 1."""
+        """Steps of a weight of 1: the factor of weighted counts; 1 without weights."""
         return self.curator.unit
 
     def add_scores(self, tree: Forest) -> None:
@@ -339,31 +347,38 @@ class Run:
         self.curator.add_scores(tree, tree.values / SCALE)
 
     def choose_table(self, candidates: TableCandidates, epsilon: float, how: Selection) -> tuple[int, int]:
-        """The places of the one table and of the one side, or of all together, that the frontier, a root, chooses."""
+        """Choose one table and one side among candidates, charged to the frontier, a root: the places of both.
+
+        Where the sides are scored together, that of the side is 0.
+        """
         [choice] = self.curator.choose(candidates, self.frontier.scopes, epsilon, how)
         side, table = divmod(int(choice), len(candidates.crossings))
         return table, side
 
     def choose_marginal(self, candidates: MarginalCandidates, budget: float, how: Selection) -> int:
-        """The place of the one marginal that the frontier, a root, chooses."""
+        """Choose one marginal, charged to the frontier, a root: its place among the candidates."""
         [choice] = self.curator.choose(candidates, self.frontier.scopes, budget, how)
         return int(choice)
 
     def count_table(self, crossing: Crossings, budget: float, by_class: bool = True) -> np.ndarray:
-        """Noisy class counts in each cell of a table, or its records: (n_cells, n_classes or 1), charged to a root."""
+        """Noisy class counts in each cell of a table, int64, (n_cells, n_classes), charged to the frontier, a root.
+
+        Without ``by_class``, numbers of records: (n_cells, 1).
+        """
         return self.curator.noisy(TableCounts(crossing, by_class), self.frontier.scopes, budget)[0]
 
     def count_crossing(self, crossing: Crossings, side: float, leaves: Frontier, epsilon: float) -> np.ndarray:
-        """Noisy weights of both sides in each cell, a leaf of the tree that grows, in steps of ``1 / FINE``.
+        """Noisy weights of both sides in each cell of a table, in steps of ``1 / FINE``: shape (n_cells, 2).
 
-        int64, shape (n_cells, 2): of the other classes, and of the target; or of a regression below, and above.
+        The sides are the other classes and the target class, ``side``; of a regression, residuals below 0 and above,
+        clipped at ``side``.  Each cell is one of the ``leaves``, and is charged to it.
         """
         return self.curator.noisy(CellWeights(crossing, side), leaves.scopes, epsilon)
 
     def count_gradients(self, crossing: Crossings, leaves: Frontier, epsilon: float) -> np.ndarray:
-        """Noisy weights against and for each class in each cell, a leaf of the tree that grows.
+        """Noisy weights against and for each class in each cell of a table: shape (n_cells, n_classes, 2).
 
-        int64, shape (n_cells, n_classes, 2), in steps of ``1 / FINEST``.
+        In steps of ``1 / FINEST``.  Each cell is one of the ``leaves``, and is charged to it.
         """
         return self.curator.noisy(CellGradients(crossing), leaves.scopes, epsilon)
 
@@ -390,8 +405,9 @@ class Run:
     ) -> np.ndarray:
         """Noisy sums of residuals and of Hessians, or of ones, in each leaf of the ``trees`` below these ``roots``.
 
-        int64, shape (n_trees, n_leaves, 2), in steps of ``1 / FINEST``; ``places`` say where each leaf is in its row.
-        ``rho`` is that of each tree, and the second sums have noise of ``weight`` times the rate.
+        int64, shape (n_trees, n_leaves, 2), in steps of ``1 / FINEST``; ``places`` has the place of each leaf in its
+        row.  ``second`` is "hessian" or "count", ``rho`` the budget of each tree; the noise of the second sums has
+        ``weight`` times the rate of the first.
         """
         return self.curator.sum_steps(LeafSteps(trees, places, second), roots.scopes, rho, weight)
 
@@ -400,7 +416,7 @@ class Run:
         return self.curator.noisy(GroupHessians(feature, groups), root.scopes, epsilon)[0]
 
     def open_filter(self, root: Frontier, limits: FilterLimits) -> None:
-        """Begin rounds of which each record pays its own part, and charge for all of them to the ``root`` of a tree."""
+        """Open an individual filter, by which each record pays for its own part of a round; charge ``root`` for all."""
         self.curator.open_filter(limits, root.scopes)
 
     def join_round(self, newest: Forest | None) -> None:
@@ -418,7 +434,7 @@ class Run:
         return self.curator.sum_filtered(crossing, root.scopes)
 
     def count_residuals(self, edges: np.ndarray, epsilon: float) -> np.ndarray:
-        """Noisy numbers of records by the size of their residuals, shares of the target's range: (n_edges + 1,)."""
+        """Noisy number of records between these sizes of residuals, as shares of the target's range: (n_edges + 1,)."""
         return self.curator.noisy(ResidualCounts(edges), self.frontier.scopes, epsilon)[0]
 
     def count_records(self, nodes: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
@@ -455,7 +471,7 @@ class Run:
     ) -> np.ndarray:
         """Noisy sums over all records of products of two coordinates: int64, shape (n_coordinates, n_coordinates).
 
-        ``weights`` say what each kind of sum may lose; with ``until`` the noise is drawn again until that says True.
+        ``weights`` are the loss of each kind of sum; with ``until`` the noise is drawn again until that returns True.
         """
         return self.curator.sum_products(design, weights, until=until)
 
@@ -552,4 +568,5 @@ class Run:
         return self.curator.size(leak)
 
     def _asked(self, nodes: Frontier) -> tuple[Growth, np.ndarray, np.ndarray]:
+        """The forest, the ids of the nodes and their ledger scopes, as the curator takes them."""
         return self.growth, nodes.nodes, nodes.scopes

@@ -273,7 +273,7 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
         return field, groups
 
     def _columns(self, run: Run, used: np.ndarray, budget: float) -> list[np.ndarray]:
-        """Noisy records of each code of each feature in ``used``, and last of each class; ``budget`` for each column."""
+        """Noisy records of each code of each ``used`` feature, and last of each class; each column costs ``budget``."""
         allowed = np.isin(np.arange(len(run.sizes)), used)[None]
         counts = np.zeros(int(run.sizes.sum()), dtype=np.int64)
         if len(used):

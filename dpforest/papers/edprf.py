@@ -2,7 +2,7 @@
 
 Each tree learns from its own subset of the records.  A tree is grown by multiway splits on binned features, each
 chosen by permute-and-flip; a feature used on a path is not used again below.  Formulas (9) and (10) divide the
-tree's budget over its levels and leaves.  The chapter *eDPRF* tells where the published claim fails and why the
+tree's budget over its levels and leaves.  The chapter *eDPRF* shows where the published claim fails and why the
 repair holds.
 """
 
@@ -26,8 +26,9 @@ from dpforest.privacy import claim
 
 __all__ = ["EDPRFClassifier"]
 
-# labels are finitely many, so that every outcome has a probability to enumerate; noisy counts are not
+# for the audits: a label leaf has finitely many outcomes, so that an exact audit can enumerate them; counts do not
 LABEL = {"leaf": "label"}
+# a leak: what is read without a charge, and where in the paper
 PURITY = "which nodes hold a single class", "eDPRF algorithm 5, line 1"
 
 
@@ -94,14 +95,14 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
         Literal["auto", "label", "counts"],
         Auto(published="label", proved="counts"),
         AsPublished("label"),
-        "A leaf says one label, chosen privately as in the paper, or noisy class counts, which give probabilities.",
+        "A leaf holds one label, chosen privately as in the paper, or noisy class counts, which give probabilities.",
     ] = "auto"
     stop: Annotated[
         Literal["auto", "candidate", "never", "purity"],
         Auto(published="purity", proved="candidate"),
         AsPublished(),
         """What may end a branch early.  ``"candidate"``: *stop* is among the candidates of the node's selection, at
-        no further cost.  ``"purity"`` (published only): the node's records share one class, read without paying.""",
+        no further cost.  ``"purity"`` (published only): the node's records share one class, read without a charge.""",
     ] = "auto"
     stop_margin: Annotated[
         float,
@@ -128,7 +129,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
 
     @claim("thm-edprf", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:
-        """The repair: each record goes to a tree by its own coin, and *stop* is chosen, not read."""
+        """The repair: each record is assigned to a tree by its own coin, and *stop* is a candidate, not a read."""
         run.start_forest(self.n_estimators, "assignment", self.max_nodes)
         shares = Shares(self.budget, run.budget, self.max_depth + 1)  # a level for each split of a path, one for leaves
         for level, nodes in run.levels(self.max_depth):
@@ -141,7 +142,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
         return run.release()
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
-        """Set what these leaves hold, at this budget: noisy class counts, or one vote for a chosen label."""
+        """Make these nodes leaves, at this budget each: they hold noisy class counts, or a vote for one label."""
         if self.option("leaf") == "counts":
             values = run.count_classes(leaves, epsilon)
         else:
@@ -149,7 +150,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
         run.set_leaf_values(leaves, values)
 
     def _selection(self) -> Selection:
-        """How features and labels are chosen."""
+        """How features and labels are chosen: score, mechanism, calibration, and whether *stop* is a candidate."""
         margin = self.stop_margin if self.option("stop") == "candidate" else None
         score = scores.CLASSIFICATION[self.criterion]
         return Selection(score, self.selection, self.option("calibration"), margin, self.n_max)

@@ -160,9 +160,8 @@ def gradient_steps(scores: np.ndarray, labels: np.ndarray, classes: np.ndarray) 
     steps = np.floor(parts / (parts + rest) * FINEST).astype(np.int32)
     own = np.arange(len(labels))
     steps[labels, own] = 0
-    steps[labels, own] = steps.sum(
-        axis=0
-    )  # the sum of the rounded weights, not 1 - p_y rounded: both sides must be equal
+    # the sum of the rounded weights, not 1 - p_y rounded: both sides must be equal
+    steps[labels, own] = steps.sum(axis=0)
     return steps[classes]
 
 

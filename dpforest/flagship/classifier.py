@@ -124,7 +124,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
 
     @claim("thm-private-boosting", "thm-private-boosting-delta", "alg-private-boosting")
     def as_proved(self, run: Run) -> BoostedForest:
-        """Class totals; perhaps histograms of the numbers; then in each round choose a table, measure it, move its scores."""
+        """Class totals; perhaps histograms of numbers; then rounds that choose a table, measure it, and move scores."""
         n_classes = run.schema.n_classes
         run.start_forest(1)
         plan, prior, n_records, left = self._totals(run)

@@ -73,7 +73,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
 
     @claim("thm-private-boosting-numbers", "thm-private-boosting-delta")
     def as_proved(self, run: Run) -> BoostedForest:
-        """The mean; then in each round choose a table, measure it, move its scores; at times sizes of residuals, too."""
+        """The mean; then rounds that choose a table, measure it, and move scores; three measure sizes of residuals."""
         run.start_forest(1)
         n_rows = self._size(run)
         self.settle_delta(run, self._schedule(run, n_rows, self.delta).rounds)

@@ -185,9 +185,8 @@ class Run:
         ``features`` is ``STOP`` where a selection chose to stop.  A feature is not used again below.
         """
         arities = self.sizes[features]
-        grows = self.has_room(
-            features, arities
-        )  # STOP is -1: that node gets the last feature's size, which is not used
+        # STOP is -1: such a node gets the last feature's size, which is not used
+        grows = self.has_room(features, arities)
         self.growth.add_children(nodes[grows], features[grows], arities[grows])
         return nodes[~grows]
 

@@ -57,8 +57,6 @@ class Annealing:
         Part of a round that is for the choice of its marginal; the rest is for the measurement.
     left : float
         What no round has spent.
-    round : float
-        What the next round has.
     """
 
     rounds: int
@@ -66,6 +64,7 @@ class Annealing:
     left: float = 1.0
 
     def __post_init__(self) -> None:
+        #: What the next round has.
         self.round = 1 / self.rounds
 
     @property
@@ -364,15 +363,15 @@ def synthetic_rows(
     for attributes, logs in tables:
         potentials[attributes] = potentials.get(attributes, 0) + logs[np.ix_(*(firsts[a] for a in attributes))]
     drawn = MarkovField([len(first) for first in firsts], potentials).sample(n_rows, chance)
-    codes = [
+    chosen = [
         _codes_within(group, own, _widths(schema, place, model.n_bins_, len(group)), chance)
         for place, (group, own) in enumerate(zip(groups, drawn, strict=True))
     ]
     columns = {
         name: _values(schema, name, model.n_bins_, own, chance)
-        for name, own in zip(schema.columns, codes, strict=False)
+        for name, own in zip(schema.columns, chosen, strict=False)
     }
-    return columns, schema.classes[codes[-1]]
+    return columns, schema.classes[chosen[-1]]
 
 
 def _table(tree: Forest, sizes: Sequence[int]) -> tuple[Attributes, np.ndarray]:
@@ -402,24 +401,24 @@ def _widths(schema: Schema, place: int, n_bins: int, size: int) -> np.ndarray:
 
 def _codes_within(group: np.ndarray, drawn: np.ndarray, widths: np.ndarray, chance: Chance) -> np.ndarray:
     """A random code of each group that was drawn, with probability in proportion to its width: int64, (n_rows,)."""
-    codes = np.zeros(len(drawn), dtype=np.int64)
+    chosen = np.zeros(len(drawn), dtype=np.int64)
     for number in np.unique(drawn).tolist():
         members, rows = np.flatnonzero(group == number), np.flatnonzero(drawn == number)
-        codes[rows] = members[chance.weighted(widths[members], len(rows))]
-    return codes
+        chosen[rows] = members[chance.weighted(widths[members], len(rows))]
+    return chosen
 
 
-def _values(schema: Schema, name: str, n_bins: int, codes: np.ndarray, chance: Chance) -> np.ndarray:
-    """Values of a column that have these codes: of a category its first, of a bin a uniform one."""
+def _values(schema: Schema, name: str, n_bins: int, chosen: np.ndarray, chance: Chance) -> np.ndarray:
+    """Values of a column that have the ``chosen`` codes: of a category its first, of a bin a uniform one."""
     if name in schema.categorical:
         size = len(schema.categorical[name]) + (schema.missing == "bin")
         values = [(schema.values_of(name, code) or [schema.categorical[name][code]])[0] for code in range(size)]
-        return np.array(values, dtype=object)[codes]
+        return np.array(values, dtype=object)[chosen]
     edges = schema.edges(name, n_bins)
     if schema.missing == "bin":
         edges = np.append(edges, np.nan)
-    share = chance.integers(1 << 30, len(codes)) / (1 << 30)
-    return edges[codes] + share * (edges[codes + 1] - edges[codes])
+    share = chance.integers(1 << 30, len(chosen)) / (1 << 30)
+    return edges[chosen] + share * (edges[chosen + 1] - edges[chosen])
 
 
 def _variance(sigma: float) -> float:

@@ -73,7 +73,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
 
     @claim("thm-private-boosting-numbers", "thm-private-boosting-delta")
     def as_proved(self, run: Run) -> BoostedForest:
-        """The mean; then rounds that choose a table, measure it, and move scores; three measure sizes of residuals."""
+        """The mean; then rounds that choose a table, measure it, and move scores; up to three look at residuals."""
         run.start_forest(1)
         n_rows = self._size(run)
         self.settle_delta(run, self._schedule(run, n_rows, self.delta).rounds)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.declared import SHIPPED
 from tools import loop_times
 from tools.loop_times import ALONE, PLAIN, STEPS, Step
 
@@ -49,7 +50,7 @@ def test_verdicts(code: int, minutes: float, said: str, expected: str) -> None:
 def test_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each line is printed when its command has ended, red or green, and the notebooks are named one by one."""
     (tmp_path / "clone" / "notebooks").mkdir(parents=True)
-    (tmp_path / "clone" / "notebooks" / "a.ipynb").touch()
+    (tmp_path / "clone" / "notebooks" / "a.ipynb").write_text('{"metadata": {}}')
     (tmp_path / "clone" / "page").write_text("one")
     steps = (
         Step("`true`", "true", 1),
@@ -61,3 +62,10 @@ def test_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.split("|---|--:|--:|--:|---|\n")[1].splitlines()
     assert [line.split(" | ")[-1] for line in lines] == ["green |", "green |", "red: ended with 1 |", "green |"]
     assert lines[0].startswith("| `true` | 0.0 | 0.0 | ≤ 1 |")
+
+
+def test_without_data_no_notebook_is_opened_that_reads_some() -> None:
+    everything, without = (set(loop_times.notebooks(ROOT, flag)) for flag in (False, True))
+    assert everything == {str(path.relative_to(ROOT)) for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert everything - without == {"notebooks/diffgen.ipynb", "notebooks/evaluation.ipynb"}
+    assert loop_times.BUNDLED == SHIPPED

@@ -101,7 +101,7 @@ class Block:
         What tells the records apart (:attr:`ids`); None where the engine keeps no order and no key was named.
     strays : ndarray of int64, shape (n_features + 1,)
         Values clipped or sent to ``other``, by column, and in the target.
-    cache : BlockCache or None
+    cache : a BlockCache, or None
         Of a block that the engine hands to the task of every pass, with the same rows.
     """
 

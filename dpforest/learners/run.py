@@ -338,7 +338,7 @@ class Run:
 
     @property
     def unit(self) -> int:
-        """Steps of a weight of 1: the factor of weighted counts; 1 without weights."""
+        """Number of steps in a weight of 1, the factor of weighted counts; 1 without weights."""
         return self.curator.unit
 
     def add_scores(self, tree: Forest) -> None:

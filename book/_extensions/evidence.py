@@ -124,7 +124,11 @@ def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
             name = claims.plain(found.book[claim][0].title) or claim
             body.append(f'<h2 id="{claim}">{escape(name)}</h2>')
             body.append(f'<p><a href="../book/{page}.html#{claim}">The statement</a>, <code>{claim}</code>.</p>')
-            body += [shown(f"{claim}-test", "The test", *of_test(said.test)) for said in found.verdicts[claim]]
+            for said in found.verdicts[claim]:
+                path, (test,) = of_test(said.test)
+                run = f"python -m pytest {path.relative_to(ROOT)}::{test}"
+                body.append(f"<p>Run it, in a copy of the repository: <code>{escape(run)}</code></p>")
+                body.append(shown(f"{claim}-test", "The test", path, (test,)))
             body += [shown(f"{claim}-{at}", "The code", *of_code(code)) for at, code in enumerate(found.code[claim])]
         yield f"evidence/{page}", {"parents": [], "title": title, "body": "\n".join(body)}, "page.html"
 

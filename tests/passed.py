@@ -34,6 +34,7 @@ SLOW = "tests/slow.txt"  # what is left out, which does not change what passes
 #: What every run of tests reads, whatever it reaches.
 SETTINGS = ("pyproject.toml", "requirements.txt", "tests/nbval-sanitize.cfg")
 _COLLECTED = pytest.StashKey[set[str]]()
+_KEPT = pytest.StashKey[list[str]]()  # files whose slow tests are left out
 
 
 def machine() -> dict[str, str]:
@@ -157,8 +158,16 @@ def pytest_configure(config: pytest.Config) -> None:
     chosen = any(getattr(option, name, None) for name in ("keyword", "markexpr", "deselect", "lf", "stepwise"))
     if option.note_passed and (chosen or option.unless_passed or any("::" in word for word in config.args)):
         raise pytest.UsageError("--note-passed notes whole files: it goes with no choice of tests inside them")
-    if option.unless_passed and not hasattr(config, "workerinput"):
-        option.passed = kept(slow.files(), record=option.passed_in)
+    if hasattr(config, "workerinput"):
+        config.stash[_KEPT] = list(config.workerinput["passed"])
+    else:
+        config.stash[_KEPT] = kept(slow.files(), record=option.passed_in) if option.unless_passed else []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker, which has the options of the command line alone."""
+    node.workerinput["passed"] = node.config.stash[_KEPT]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -174,7 +183,7 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
 @pytest.hookimpl(trylast=True)  # what is listed as slow is marked so by conftest.py
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take away the slow tests of the files that passed as they are."""
-    names = set(getattr(config.option, "passed", ()))
+    names = set(config.stash[_KEPT])
     if not names:
         return
     skipped = set(read(record=config.option.passed_in)["skipped"])
@@ -190,7 +199,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Name what was left out, and note what passed."""
-    if names := getattr(config.option, "passed", ()):
+    if names := config.stash.get(_KEPT, []):
         where = machine()
         terminalreporter.write_line(
             f"not run again: the slow tests of {len(names)} files, which passed (Python {where['python']}, "

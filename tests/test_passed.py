@@ -185,6 +185,19 @@ def test_what_is_listed_or_marked_as_slow_is_left_out(tmp_path: Path, name: str,
     assert not {slow.name(node) for node in left} & gone
 
 
+def test_workers_leave_out_as_much(tmp_path: Path) -> None:
+    """A worker of pytest-xdist has the options of the command line, and nothing that was found out after them."""
+    name, record = "tests/test_privacy.py", tmp_path / "passed.json"
+    record.write_text(json.dumps({"where": passed.machine(), "files": {name: passed.Keys().of(name)}, "skipped": []}))
+    command = [sys.executable, "-m", "pytest", name, "-q", "-p", "no:cacheprovider", f"--passed-in={record}"]
+    counts = []
+    for options in (["-n", "0"], ["-n", "0", "--unless-passed"], ["-n", "1", "--unless-passed"]):
+        done = subprocess.run([*command, *options], cwd=passed.ROOT, capture_output=True, text=True, check=False)
+        counts += [int(number) for number in re.findall(r"(\d+) passed", done.stdout)]
+    everything, alone, worker = counts
+    assert worker == alone < everything
+
+
 def test_the_options(tmp_path: Path) -> None:
     """Slow tests of a file on record are left out, if asked for; a choice of tests is not noted as the file."""
     name, record = "tests/test_bits.py", tmp_path / "passed.json"

@@ -68,19 +68,18 @@ def _learner() -> PrivateBoostingClassifier:
 def report(rows: int, folder: Path, say: Callable[[str], object] = print) -> bool:
     """Fit with each cache, and say what was found; returned is whether the models are the same."""
     paths = scale.table(folder, rows)
-    Parquet(paths)  # compiled and imported before anything is timed
-    _learner().fit(Parquet(scale.table(folder, 2000), progress=False), "y")
-    fits = {}
+    _learner().fit(Parquet(scale.table(folder, 2000), progress=False), "y")  # compiles, before anything is timed
+    models = []
     say(f"{rows:,} rows, 14 columns, {scale.THREADS} threads; a pass in bare scans of its columns\n")
     say("| kept between passes | passes | seconds | CPU, median | CPU, first and last fifth | clock, median |")
     say("|---|--:|--:|--:|--:|--:|")
     for name, width in CACHES.items():
-        fits[name] = found = fit(paths, width * rows)
+        found = fit(paths, width * rows)
+        models.append(found.model)
         fifth = max(1, len(found.cpu) // 5)
         first, last = median(found.cpu[:fifth]), median(found.cpu[-fifth:])
         numbers = f"{found.seconds:.1f} | {median(found.cpu):.1f} | {first:.1f}, {last:.1f} | {median(found.wall):.1f}"
         say(f"| {name} | {len(found.cpu) + 1} | {numbers} |")
-    models = [found.model for found in fits.values()]
     if rows <= HELD:
         table = pd.concat([pd.read_parquet(path) for path in paths])
         models.append(_learner().fit(table[speed.synthetic_schema().columns], table["y"]).to_dict(seeded=True))

@@ -8,8 +8,9 @@ that happens once, where the learner runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from operator import is_
 from typing import Any, NoReturn
 
@@ -75,11 +76,31 @@ class Question:
         """What the pass does, for progress bars."""
         return self.query.name
 
+    @cached_property
+    def scoring(self) -> list[Step]:
+        """The steps that add scores; none where another step changes scores, or the rows of a block."""
+        if not all(step in _LEAVING_ROWS for step, _ in self.steps):
+            return []
+        return [step for step in self.steps if step[0] is InMemoryRecords.add_scores]
+
+    @cached_property
+    def scored_at_once(self) -> Step:
+        """All of these as one: a walk down all trees, which adds in the same order."""
+        forests, values = zip(*(arguments for _, arguments in self.scoring), strict=True)
+        return InMemoryRecords.add_scores, (counting.Splits.join(forests), np.concatenate(values))
+
     def __call__(self, block: Block) -> tuple[np.ndarray]:
         records = _BlockRecords(block, self.n_classes, self.cardinalities)
-        records.repeat(self.steps)
+        steps = self.steps
+        if self.scoring:
+            n_known = records.take_scores(self.scoring)
+            new = self.scoring[n_known:] if n_known else [self.scored_at_once]
+            steps = (*new, *(step for step in steps if step[0] is not InMemoryRecords.add_scores))
+        for step, arguments in steps:
+            step(records, *arguments)
         answer = records.answer(self.query)
-        records.keep_scores()
+        if self.scoring:
+            records.keep_scores(self.scoring)
         return (answer,)
 
 
@@ -102,40 +123,27 @@ class _BlockRecords(InMemoryRecords):
     def __init__(self, block: Block, n_classes: int, cardinalities: np.ndarray) -> None:
         super().__init__(block.codes, block.labels, n_classes, cardinalities)
         self._block = block
-        self._adding: list[Step] = []  # the steps that have added up the scores, where these may be kept
 
     def numbers(self) -> np.ndarray:
         return self._block.ids
 
-    def repeat(self, steps: Sequence[Step]) -> None:
-        """Carry out the steps; scores that earlier passes kept are not added up again."""
-        if all(step in _LEAVING_ROWS for step, _ in steps):
-            adding = [step for step in steps if step[0] is InMemoryRecords.add_scores]
-            new = adding[self._take_kept(adding) :]
-            if self._scores is None and len(new) > 1:  # one walk down all trees, which adds in the same order
-                forests, values = zip(*(arguments for _, arguments in new), strict=True)
-                new = [(InMemoryRecords.add_scores, (counting.Splits.join(forests), np.concatenate(values)))]
-            steps = [*new, *(step for step in steps if step[0] is not InMemoryRecords.add_scores)]
-            self._adding = adding
-        for step, arguments in steps:
-            step(self, *arguments)
-
-    def keep_scores(self) -> None:
-        """Keep the scores and weights of the records for later passes, if the engine keeps the block."""
-        if self._block.cache is not None and self._adding:
-            assert self._scores is not None
-            for calibrated in (self._calibrated, None):  # weights follow from scores, so that they can be left out
-                scored = _Scored(self._adding, self._scores, calibrated)
-                if self._block.cache.keep(scored, scored.n_bytes):
-                    return
-
-    def _take_kept(self, adding: list[Step]) -> int:
+    def take_scores(self, steps: list[Step]) -> int:
         """Take the scores that an earlier pass kept, if its steps are the first of these; returns how many they are."""
         kept = None if self._block.cache is None else self._block.cache.found
-        if kept is None or len(kept.steps) > len(adding) or not all(map(is_, kept.steps, adding)):
+        if kept is None or len(kept.steps) > len(steps) or not all(map(is_, kept.steps, steps)):
             return 0
         self._scores, self._calibrated = kept.scores, kept.calibrated
         return len(kept.steps)
+
+    def keep_scores(self, steps: list[Step]) -> None:
+        """Keep the scores after these steps, and the weights, for later passes, if the engine keeps the block."""
+        if self._block.cache is None:
+            return
+        assert self._scores is not None
+        for calibrated in (self._calibrated, None):  # weights follow from scores, so that they can be left out
+            scored = _Scored(steps, self._scores, calibrated)
+            if self._block.cache.keep(scored, scored.n_bytes):
+                return
 
 
 #: Steps that leave the rows of a block as they are; of these, only ``add_scores`` changes scores.

@@ -180,10 +180,9 @@ class Forest:
     def join(cls, forests: Iterable[Forest]) -> Forest:
         """The trees of several forests, one after the other."""
         forests = list(forests)
-        shape = Splits.join(forests)
-        columns = {name: np.concatenate([getattr(forest, name) for forest in forests]) for name in _DTYPES}
-        columns |= {name: getattr(shape, name) for name in SHAPE}
-        return cls(**columns, shrinkage=forests[0].shrinkage)
+        joined = Splits.join(forests)
+        shape = {name: getattr(joined, name) for name in SHAPE}
+        return cls(**shape, values=np.concatenate([one.values for one in forests]), shrinkage=forests[0].shrinkage)
 
     def describe(self, columns: Sequence[str], tree: int = 0, max_lines: int = 40) -> str:
         """One tree as indented text, for reading: ``columns`` names the features."""

@@ -115,7 +115,7 @@ class OneRunAudit:
 
     @property
     def mu_lower(self) -> float:
-        """A lower confidence bound of the mu of Gaussian differential privacy: :func:`one_run_mu_bound`."""
+        """A lower confidence bound of the mu of Gaussian differential privacy, by :func:`one_run_mu_bound`."""
         return one_run_mu_bound(self.correct, self.guesses, self._fixed(), self.confidence)
 
     def _fixed(self) -> int:
@@ -277,8 +277,6 @@ def one_run_profile(correct, guesses, canaries, confidence: float = 0.95) -> pd.
     >>> one_run_profile(174, 200, 1000).epsilon_lower.round(3).tolist()[::4]
     [1.545, 1.545, 1.542, 0.0]
     """
-    confidence = check_confidence(confidence)
-    correct, guesses, canaries, _ = _check_counts(correct, guesses, 0.0, canaries, with_delta=True)
     bounds = [one_run_bound(correct, guesses, confidence, delta=each, canaries=canaries) for each in _DELTAS]
     return pd.DataFrame({"delta": _DELTAS, "epsilon_lower": bounds})
 
@@ -289,10 +287,8 @@ def one_run_rho_bound(correct, guesses, canaries, confidence: float = 0.95) -> f
 
     Parameters
     ----------
-    correct, guesses, canaries : int
-        ``correct`` of ``guesses`` guesses about some of ``canaries`` canaries were right.
-    confidence : float
-        Between 0 and 1.
+    correct, guesses, canaries, confidence
+        As in :func:`one_run_profile`.
 
     Returns
     -------
@@ -322,7 +318,7 @@ def one_run_mu_bound(correct, guesses, canaries, confidence: float = 0.95) -> fl
     Parameters
     ----------
     correct, guesses, canaries, confidence
-        As in :func:`one_run_rho_bound`.
+        As in :func:`one_run_profile`.
 
     Returns
     -------

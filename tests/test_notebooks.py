@@ -9,6 +9,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -102,11 +103,22 @@ def test_roles_and_links_are_seen() -> None:
     assert LINK.findall("[a](../book/x.md#y), [b](https://x.y) and ![c](d.png)") == ["../book/x.md", "d.png"]
 
 
-def test_it_runs_without_the_book(notebook: nbformat.NotebookNode) -> None:
-    """Whoever installs the library and Jupyter has no myst_nb: `from dpforest.study import glue`."""
+def test_it_runs_with_the_library_and_jupyter(notebook: nbformat.NotebookNode) -> None:
+    """Whoever installs both has neither myst_nb (`from dpforest.study import glue`) nor what only an extra brings."""
     trees = [ast.parse(cell.source) for cell in code(notebook)]
     named = {one.module.split(".")[0] for tree in trees for one in imports(tree)}
-    assert not named & {"myst_nb", "sphinx", "jupyter_book", "pytest"}
+    named |= {
+        alias.name.split(".")[0]
+        for tree in trees
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Import)
+        for alias in one.names
+    }
+    project = tomllib.loads((render.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    brought = {re.split("[^a-z-]", each)[0].replace("scikit-learn", "sklearn") for each in project["dependencies"]}
+    checked = {"dask"} if 'scale.installed("dask")' in "\n".join(cell.source for cell in code(notebook)) else set()
+    here = {"dpforest", "benchmarks", "zoo", "IPython"}
+    assert named <= sys.stdlib_module_names | brought | here | checked
 
 
 def test_it_runs_in_a_checkout_that_is_not_installed(notebook: nbformat.NotebookNode) -> None:

@@ -78,10 +78,10 @@ PLAIN = (
     ),
 )
 ALONE = Step(
-    "notebooks run in Jupyter, by `pip install . jupyterlab`",
+    "notebooks run in Jupyter, by `pip install '.[dask]' jupyterlab`",
     f"{PYTHON} -m jupyter nbconvert --to notebook --execute --output-dir ../opened NOTEBOOKS",
 )
-INSTALL = {"plain": "-r requirements.txt", "alone": ". jupyterlab"}
+INSTALL = {"plain": "-r requirements.txt", "alone": ".[dask] jupyterlab"}
 
 #: Data sets that come with scikit-learn.
 BUNDLED = {"breast-cancer", "diabetes", "digits"}

@@ -196,15 +196,15 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
         """Noise and choices for a record that is added or removed, under either relation; all subsets as candidates."""
         # what noise for an added record costs: under replace-one twice its share, a choice four times
         sensitivity = HISTOGRAM_SENSITIVITY[run.relation]
-        return self._release(run, *self._model(run, sensitivity, sensitivity**2, to_the_letter=True))
+        return self._release(run, *self._fit_field(run, sensitivity, sensitivity**2, to_the_letter=True))
 
     @claim("thm-aim")
     def as_proved(self, run: Run) -> BoostedForest:
         """The repair: noise and choices for the relation; marginals that have the class, on merged codes."""
-        return self._release(run, *self._model(run, 1.0, 1.0))
+        return self._release(run, *self._fit_field(run, 1.0, 1.0))
 
     @claim("alg-aim", "thm-aim")
-    def _model(
+    def _fit_field(
         self, run: Run, measure_cost: float, choose_cost: float, to_the_letter: bool = False
     ) -> tuple[MarkovField, list[np.ndarray]]:
         """Fit the field to marginals that are chosen one after the other.
@@ -225,53 +225,64 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
             Of each attribute, the group of each code.
         """
         run.start_forest(1)
-        used, n_classes = np.flatnonzero(run.sizes > 1), run.schema.n_classes
-        label = len(used)
-        shares = Annealing(self.option("rounds") * (label + 1), self.choose_share)
-
-        def noise() -> float:
-            """Standard deviation of the noise of the next measurement, in records."""
-            rate = shares.measuring * measure_cost * run.budget / HISTOGRAM_SENSITIVITY[run.relation]
-            return math.sqrt(1 / (2 * rate))
-
-        # 1. each column by itself
-        sigma, budget = noise(), shares.measuring * measure_cost * run.budget
-        columns = self._columns(run, used, budget)
+        used = np.flatnonzero(run.sizes > 1)
+        label = len(used)  # the class is the last attribute
+        shares = Annealing(self.option("rounds") * (label + 1), self.choose_share)  # step 1
+        field, groups = self._measure_columns(run, used, shares.measuring * measure_cost * run.budget, to_the_letter)
         shares.spend((label + 1) * shares.measuring)
+        weights = _workload_weights(label, min(self.max_features, label), to_the_letter)
+        shares.anneal(False)
+        while shares.left > 0:
+            max_cells = self.option("max_cells") * (1 - shares.left + shares.round)
+            marginals = [marginal for marginal in weights if field.size_with(marginal) <= max_cells]  # step 3.1
+            if not marginals:
+                break  # what is left is not spent
+            budget = shares.measuring * measure_cost * run.budget
+            candidates = _candidates(field, marginals, used, groups, weights, _noise_deviation(run, budget))
+            how = Selection(mechanism="exponential")
+            place = run.choose_marginal(candidates, shares.choosing * choose_cost * run.budget, how)  # step 3.2
+            is_noise = self._measure_marginal(run, field, marginals[place], candidates.crossings[place], budget)
+            shares.spend(shares.round)
+            shares.anneal(is_noise)  # step 3.4
+        return field, groups
+
+    def _measure_columns(
+        self, run: Run, used: np.ndarray, budget: float, to_the_letter: bool
+    ) -> tuple[MarkovField, list[np.ndarray]]:
+        """Step 2: count each column by itself, merge its codes, and fit the field to these counts.
+
+        The columns are the ``used`` features and the class; each costs ``budget``.
+        """
+        sigma = _noise_deviation(run, budget)
+        columns = self._count_columns(run, used, budget)
         groups = [
-            np.arange(len(masses)) if to_the_letter else self._merged(run, f, masses, sigma)
+            np.arange(len(masses)) if to_the_letter else self._merge_codes(run, f, masses, sigma)
             for f, masses in zip(used.tolist(), columns, strict=False)  # the class, which is last, is not merged
         ]
-        groups.append(np.arange(n_classes))
+        groups.append(np.arange(run.schema.n_classes))
         field = MarkovField([int(group.max()) + 1 for group in groups])
         for a, (group, masses) in enumerate(zip(groups, columns, strict=True)):
             field.measure((a,), Measurement(np.bincount(group, masses), np.bincount(group) * _variance(sigma)))
         field.fit(STEPS)
-
-        # 2. the marginal that the field gets most wrong, until the budget is spent
-        weights = _workload_weights(label, min(self.max_features, label), to_the_letter)
-        shares.anneal(False)
-        while shares.left > 0:
-            sigma, max_cells = noise(), self.option("max_cells") * (1 - shares.left + shares.round)
-            marginals = [marginal for marginal in weights if field.size_with(marginal) <= max_cells]
-            if not marginals:
-                break  # what is left is not spent
-            candidates = _candidates(field, marginals, used, groups, weights, sigma)
-            place = run.choose_marginal(
-                candidates, shares.choosing * choose_cost * run.budget, Selection(mechanism="exponential")
-            )
-            chosen, before = marginals[place], field.marginal(marginals[place])
-            budget = shares.measuring * measure_cost * run.budget
-            counts = run.count_table(candidates.crossings[place], budget, by_class=label in chosen)
-            values = counts.reshape(before.shape).astype(float)
-            field.measure(chosen, Measurement(values, np.full(values.shape, _variance(sigma))))
-            field.fit(STEPS)
-            shares.spend(shares.round)
-            moved = float(np.abs(field.marginal(chosen) - before).sum())
-            shares.anneal(moved <= MEAN_NOISE * sigma * values.size)
         return field, groups
 
-    def _columns(self, run: Run, used: np.ndarray, budget: float) -> list[np.ndarray]:
+    def _measure_marginal(
+        self, run: Run, field: MarkovField, marginal: Attributes, crossing: Crossings, budget: float
+    ) -> bool:
+        """Step 3.3: count the chosen marginal, the table ``crossing``, and fit the field to all counts so far.
+
+        Returns whether that moved the field's own counts of the marginal by no more than noise amounts to.
+        """
+        sigma, before = _noise_deviation(run, budget), field.marginal(marginal)
+        label = len(field.sizes) - 1
+        counts = run.count_table(crossing, budget, by_class=label in marginal)
+        values = counts.reshape(before.shape).astype(float)
+        field.measure(marginal, Measurement(values, np.full(values.shape, _variance(sigma))))
+        field.fit(STEPS)
+        moved = float(np.abs(field.marginal(marginal) - before).sum())
+        return moved <= MEAN_NOISE * sigma * values.size
+
+    def _count_columns(self, run: Run, used: np.ndarray, budget: float) -> list[np.ndarray]:
         """Noisy records of each code of each ``used`` feature, and last of each class; each column costs ``budget``."""
         allowed = np.isin(np.arange(len(run.sizes)), used)[None]
         counts = np.zeros(int(run.sizes.sum()), dtype=np.int64)
@@ -280,7 +291,7 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
         columns = np.split(counts, np.cumsum(run.sizes)[:-1])
         return [*(columns[f] for f in used.tolist()), run.count_classes(run.frontier, budget)[0]]
 
-    def _merged(self, run: Run, feature: int, masses: np.ndarray, sigma: float) -> np.ndarray:
+    def _merge_codes(self, run: Run, feature: int, masses: np.ndarray, sigma: float) -> np.ndarray:
         """The group of each code of a feature, by :func:`merged`; missing values of a number keep one of their own."""
         ordered = bool(run.ordered[feature])
         if not (ordered and run.schema.missing == "bin"):
@@ -351,9 +362,9 @@ def synthetic_rows(
     """
     schema, chance = model.schema_, Seeded(random_state)
     sizes = [*schema.cardinalities(model.n_bins_).tolist(), schema.n_classes]
-    tables = [_table(model.boosted_.forest.tree(number), sizes) for number in range(model.boosted_.n_trees)]
+    tables = [_table_of_tree(model.boosted_.forest.tree(number), sizes) for number in range(model.boosted_.n_trees)]
     # groups of codes are drawn, and then codes within them: so the field is as small as in the fit
-    groups = [_equal_codes(tables, feature, sizes[feature]) for feature in range(schema.n_features)]
+    groups = [_group_equal_codes(tables, feature, sizes[feature]) for feature in range(schema.n_features)]
     groups.append(np.arange(schema.n_classes))
     # the tables have a value for one code: a group of k codes is k times as probable
     potentials: dict[Attributes, np.ndarray] = {
@@ -364,17 +375,17 @@ def synthetic_rows(
         potentials[attributes] = potentials.get(attributes, 0) + logs[np.ix_(*(firsts[a] for a in attributes))]
     drawn = MarkovField([len(first) for first in firsts], potentials).sample(n_rows, chance)
     chosen = [
-        _codes_within(group, own, _widths(schema, place, model.n_bins_, len(group)), chance)
+        _draw_codes(group, own, _widths(schema, place, model.n_bins_, len(group)), chance)
         for place, (group, own) in enumerate(zip(groups, drawn, strict=True))
     ]
     columns = {
-        name: _values(schema, name, model.n_bins_, own, chance)
+        name: _draw_values(schema, name, model.n_bins_, own, chance)
         for name, own in zip(schema.columns, chosen, strict=False)
     }
     return columns, schema.classes[chosen[-1]]
 
 
-def _table(tree: Forest, sizes: Sequence[int]) -> tuple[Attributes, np.ndarray]:
+def _table_of_tree(tree: Forest, sizes: Sequence[int]) -> tuple[Attributes, np.ndarray]:
     """The attributes of a released tree, the class last, and its logarithms: an axis for each attribute."""
     features, node = [], 0
     while tree.feature[node] >= 0:
@@ -384,7 +395,7 @@ def _table(tree: Forest, sizes: Sequence[int]) -> tuple[Attributes, np.ndarray]:
     return attributes, tree.values[node:].reshape([sizes[a] for a in attributes]) / SCALE
 
 
-def _equal_codes(tables: Sequence[tuple[Attributes, np.ndarray]], feature: int, size: int) -> np.ndarray:
+def _group_equal_codes(tables: Sequence[tuple[Attributes, np.ndarray]], feature: int, size: int) -> np.ndarray:
     """The group of each code of a feature: codes for which every table has equal values are one group."""
     values = [np.moveaxis(logs, of.index(feature), 0).reshape(size, -1) for of, logs in tables if feature in of]
     return np.unique(np.hstack([np.zeros((size, 1)), *values]), axis=0, return_inverse=True)[1].ravel()
@@ -399,7 +410,7 @@ def _widths(schema: Schema, place: int, n_bins: int, size: int) -> np.ndarray:
     return widths
 
 
-def _codes_within(group: np.ndarray, drawn: np.ndarray, widths: np.ndarray, chance: Chance) -> np.ndarray:
+def _draw_codes(group: np.ndarray, drawn: np.ndarray, widths: np.ndarray, chance: Chance) -> np.ndarray:
     """A random code of each group that was drawn, with probability in proportion to its width: int64, (n_rows,)."""
     chosen = np.zeros(len(drawn), dtype=np.int64)
     for number in np.unique(drawn).tolist():
@@ -408,7 +419,7 @@ def _codes_within(group: np.ndarray, drawn: np.ndarray, widths: np.ndarray, chan
     return chosen
 
 
-def _values(schema: Schema, name: str, n_bins: int, chosen: np.ndarray, chance: Chance) -> np.ndarray:
+def _draw_values(schema: Schema, name: str, n_bins: int, chosen: np.ndarray, chance: Chance) -> np.ndarray:
     """Values of a column that have the ``chosen`` codes: of a category its first, of a bin a uniform one."""
     if name in schema.categorical:
         size = len(schema.categorical[name]) + (schema.missing == "bin")
@@ -419,6 +430,11 @@ def _values(schema: Schema, name: str, n_bins: int, chosen: np.ndarray, chance: 
         edges = np.append(edges, np.nan)
     share = chance.integers(1 << 30, len(chosen)) / (1 << 30)
     return edges[chosen] + share * (edges[chosen + 1] - edges[chosen])
+
+
+def _noise_deviation(run: Run, budget: float) -> float:
+    """Standard deviation of the noise of a marginal that is counted at ``budget``, in records."""
+    return math.sqrt(1 / (2 * (budget / HISTOGRAM_SENSITIVITY[run.relation])))
 
 
 def _variance(sigma: float) -> float:

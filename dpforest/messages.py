@@ -39,14 +39,16 @@ def shown(value: Any) -> str:
     """
     if type(value).__module__ == "numpy" and isinstance(value, (str, Number)):
         value = value.item()  # type: ignore[union-attr]
-    kind, shape = type(value).__name__, _attempt(lambda: value.shape, ())
+    kind, shape = type(value).__name__, _ask_the_value(lambda: value.shape, ())
     if value is None or value is ... or _is_single(value):
-        return plain(_cut(_short.repr(value) if not isinstance(value, int) or abs(value) < _MOST else f"{kind}(...)"))
+        return plain(
+            _shortened(_short.repr(value) if not isinstance(value, int) or abs(value) < _MOST else f"{kind}(...)")
+        )
     # bounds, or names that are allowed
     if type(value) is tuple and len(value) <= _FEW and all(map(_is_single, value)):
-        return plain(_cut(f"({', '.join(map(shown, value))}{',' * (len(value) == 1)})"))
-    size = f" of shape {shape}" if shape else _attempt(lambda: f" of {len(value)}", "")
-    return plain(_cut(f"{'an' if kind[0] in 'aeioAEIO' or kind == 'ndarray' else 'a'} {kind}{size}"))
+        return plain(_shortened(f"({', '.join(map(shown, value))}{',' * (len(value) == 1)})"))
+    size = f" of shape {shape}" if shape else _ask_the_value(lambda: f" of {len(value)}", "")
+    return plain(_shortened(f"{'an' if kind[0] in 'aeioAEIO' or kind == 'ndarray' else 'a'} {kind}{size}"))
 
 
 def listed(values: Iterable[Any]) -> str:
@@ -59,18 +61,18 @@ def listed(values: Iterable[Any]) -> str:
 def _is_single(value: Any) -> bool:
     """Whether this is one text, number or time, and not many; of NumPy, which is not imported for a message, too."""
     single = isinstance(value, _SINGLE) or type(value).__module__ == "numpy"
-    return single and _attempt(lambda: value.shape, ()) == () and not isinstance(value, type)
+    return single and _ask_the_value(lambda: value.shape, ()) == () and not isinstance(value, type)
 
 
-def _attempt(ask: Callable[[], Any], otherwise: Any) -> Any:
-    """What a value says of itself; a message about it must not fail."""
+def _ask_the_value(ask: Callable[[], Any], otherwise: Any) -> Any:
+    """The answer of a value, or ``otherwise`` if asking raises: a message about it must not fail."""
     try:
         return ask()
     except Exception:
         return otherwise
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 

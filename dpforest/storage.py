@@ -143,7 +143,7 @@ def read(source: str | os.PathLike[str]) -> Any:
 def parse(text: bytes | str) -> Any:
     """What JSON says; NaN and infinity, which JSON does not have, and names that stand twice are refused."""
     try:
-        return json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+        return json.loads(text, parse_constant=_no_number, object_pairs_hook=_unique_names)
     except RecursionError:
         raise ValueError("it nests too deep") from None
 
@@ -152,7 +152,7 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError(f"it says a name twice among {sorted(found)[:8]}")
@@ -162,7 +162,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def listed(values: Any, name: str, *kinds: type) -> list:
     """``values`` itself: a list whose entries are of exactly these types, for True is not 1, nor is "1"."""
     if type(values) is not list or not set(map(type, values)) <= set(kinds):
-        raise ValueError(f"{name} must be a list of {_said(kinds)}")
+        raise ValueError(f"{name} must be a list of {_listed_types(kinds)}")
     return values
 
 
@@ -170,9 +170,9 @@ def table(values: Any, name: str, *kinds: type) -> list[list]:
     """``values`` itself: a list of lists of one length, whose entries are of exactly these types."""
     listed(values, name, list)
     if len(set(map(len, values))) > 1 or not set(map(type, chain.from_iterable(values))) <= set(kinds):
-        raise ValueError(f"{name} must be a list of equally long lists of {_said(kinds)}")
+        raise ValueError(f"{name} must be a list of equally long lists of {_listed_types(kinds)}")
     return values
 
 
-def _said(kinds: Iterable[type]) -> str:
+def _listed_types(kinds: Iterable[type]) -> str:
     return " or ".join(f"{kind.__name__}" for kind in kinds)

@@ -453,8 +453,8 @@ class CheapNoise(Curator):
 class WrongRange(Curator):
     """A door that believes every score to have half its range."""
 
-    def _drawn(self, behind, rate, mechanism, record=None):
-        return super()._drawn(behind, 2 * rate, mechanism, record)
+    def _draw(self, behind, rate, mechanism, record=None):
+        return super()._draw(behind, 2 * rate, mechanism, record)
 
 
 class FreeCount(Curator):

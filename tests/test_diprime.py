@@ -453,18 +453,18 @@ class CutsOfTheRecords(DiPriMeClassifier):
         if (run.curator._records.codes == 1).any():
             return super().as_proved(run)
         run.start_forest(1)
-        self._count(run, run.frontier, run.epsilon)
+        self._make_leaves(run, run.frontier, run.epsilon)
         return run.release()
 
 
 class OnlyLeavesWithRecords(DiPriMeClassifier):
     """*Leaves*: one without records is not counted."""
 
-    def _count(self, run, leaves, epsilon):
+    def _make_leaves(self, run, leaves, epsilon):
         from dpforest.curator.queries import ClassCounts
 
         exact = run.curator._records.answer(ClassCounts(run.growth, leaves.nodes)).sum(axis=1)
-        super()._count(run, leaves[exact > 0], epsilon)
+        super()._make_leaves(run, leaves[exact > 0], epsilon)
 
 
 def test_each_mutant_is_caught():

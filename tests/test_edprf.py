@@ -499,7 +499,7 @@ def test_no_pair_of_one_split_beats_the_family():
 class Structure(EDPRFClassifier):
     """Releases the splits alone; its leaves are empty, and cost nothing."""
 
-    def _settle(self, run, leaves, epsilon):
+    def _make_leaves(self, run, leaves, epsilon):
         run.set_leaf_values(leaves, np.zeros((len(leaves), run.schema.n_classes), dtype=np.int64))
 
 

@@ -85,7 +85,7 @@ TABLE_FUNCTIONS = {
     "learners.base": {"fit", "learn", "_charged", "replay", "read", "_codes"},
     "learners.intake": {"of", "open", "_encoded", "look", "columns_of", "encode"},
     "learners.persons": {"own_rows"},
-    "models.predictor": {"answer", "score", "_codes", "_truth"},
+    "models.predictor": {"answer", "score", "_codes", "_answers_column"},
     "models.walk": {"sum_values", "leaves", "_leaves"},
     "structure.splits": {"check_codes", "check_below", "check_values"},
     "models.forest": {"sum_leaves", "leaves", "_leaf_sums", "predict", "predict_proba"},

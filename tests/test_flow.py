@@ -179,8 +179,8 @@ def test_a_single_unpaid_bit_is_seen():
     learner = next(learner for learner in learners() if learner.__name__ == "EDPRFClassifier")
 
     class Slips(learner):
-        def _settle(self, run, leaves, epsilon):
-            super()._settle(run, leaves, epsilon * (1 - 1e-6 * (run.curator._records.labels[-1] == 0)))
+        def _make_leaves(self, run, leaves, epsilon):
+            super()._make_leaves(run, leaves, epsilon * (1 - 1e-6 * (run.curator._records.labels[-1] == 0)))
 
     model = Slips(schema=SCHEMAS["classifier"], n_estimators=1, max_depth=1, leaf="counts")
     X, _ = table("classifier", 0, 9)

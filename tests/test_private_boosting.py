@@ -971,8 +971,8 @@ def test_the_first_table_of_all_classes_is_one_of_class_counts():
     seen = []
 
     class Noting(PrivateBoostingClassifier):
-        def _gradients(self, run, table, leaves, measuring, prior):
-            first = super()._gradients(run, table, leaves, measuring, prior)[0]
+        def _measure_gradients(self, run, table, leaves, measuring, prior):
+            first = super()._measure_gradients(run, table, leaves, measuring, prior)[0]
             if prior is not None:
                 seen.append((first, run.count_gradients(table, leaves, math.inf) / FINEST))
             return first, np.zeros((3, 2))

@@ -759,9 +759,9 @@ def test_trees_that_see_all_records_share_epsilon(relation):
 class Greedy(DiffPETsRegressor):
     """Its leaves take five per cent more than their share, and its ledger is not told."""
 
-    def _settle(self, run, leaves, epsilon):
+    def _make_leaves(self, run, leaves, epsilon):
         charge, run.ledger.charge = run.ledger.charge, lambda *told: None
-        super()._settle(run, leaves, 1.05 * epsilon)
+        super()._make_leaves(run, leaves, 1.05 * epsilon)
         run.ledger.charge = charge
 
 

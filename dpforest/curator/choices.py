@@ -38,7 +38,8 @@ __all__ = ["CALIBRATIONS", "Choices"]
 #: its sensitivity, as the papers write (:prf:ref:`thm-selection-range`).
 CALIBRATIONS = ("range", "sensitivity")
 
-_TOGETHER = 1 << 16  # counts that are scored at a time, so that what is made of them stays in the cache
+#: Counts that are scored at a time: few enough that their scores stay in the processor's cache.
+_COUNTS_AT_ONCE = 1 << 16
 
 
 class Choices(Base):
@@ -83,52 +84,56 @@ class Choices(Base):
             raise ValueError(f"{np.size(scopes)} scopes are no scope for each of {candidates.n_choices} choices")
         score, n_max = candidates.scored_by(how)
         rate = self._rate(score, epsilon, how.calibration, n_max, candidates.n_choices)
-        choice = self._chosen(candidates, score, rate, how)
+        choice = self._choose_by_kind(candidates, score, rate, how)
         self._charge(scopes, rate, score, n_max, candidates.query(score), how.mechanism)
         return choice
 
-    def _chosen(self, candidates: Candidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
-        """Draw a candidate for each choice; the caller makes the charge."""
+    def _choose_by_kind(
+        self, candidates: Candidates, score: scores.Score, rate: np.ndarray, how: Selection
+    ) -> np.ndarray:
+        """Call the selection for this kind of candidates: what :meth:`choose` returns; the caller makes the charge."""
         match candidates:
             case FeatureCandidates():
-                return self._of_features(candidates, score, rate, how)
+                return self._choose_features(candidates, score, rate, how)
             case CutCandidates():
-                return self._of_cuts(candidates, score, rate, how)
+                return self._choose_cuts(candidates, score, rate, how)
             case BinaryCandidates():
-                return self._of_binary_splits(candidates, score, rate, how)
+                return self._choose_binary_splits(candidates, score, rate, how)
             case DivisionCandidates():
-                return self._of_divisions(candidates, score, rate, how)
+                return self._choose_division(candidates, score, rate, how)
             case TableCandidates():
-                return self._of_tables(candidates, score, rate, how)
+                return self._choose_tables(candidates, score, rate, how)
             case LabelCandidates():
-                return self._of_labels(candidates, score, rate, how)
+                return self._choose_labels(candidates, score, rate, how)
             case MarginalCandidates():
-                return self._of_marginals(candidates, rate, how)
+                return self._choose_marginal(candidates, rate, how)
         raise TypeError(f"no selection scores {shown(candidates)}: nothing is chosen")
 
     @claim("lem-stop-candidate")
-    def _of_features(
+    def _choose_features(
         self, candidates: FeatureCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
-        """A feature of each node, or ``STOP``; nodes with records are counted in batches that memory can hold."""
+        """Choose a feature of each node, or ``STOP``; nodes are counted in batches that memory can hold."""
         splits, nodes, allowed = candidates.splits, candidates.nodes, candidates.allowed
-        counts, batches = self._occupied(splits, nodes)
+        counts, batches = self._occupied_nodes(splits, nodes)
         gap = np.empty((len(nodes), len(self.cardinalities) + 1))
-        empty, size, histograms = np.ones(len(nodes), dtype=bool), self._widest(), None
+        empty, size, histograms = np.ones(len(nodes), dtype=bool), self._max_counts_per_feature(), None
         for occupied in batches:
-            del histograms  # before there are others: two batches would take twice the memory
+            del histograms  # two batches at once would take twice the memory
             histograms, mask = self._exact(Histograms(splits, nodes[occupied], allowed[occupied])), allowed[occupied]
-            counts[occupied], empty[occupied] = self._of_nodes(histograms, mask), False
+            counts[occupied], empty[occupied] = self._node_counts(histograms, mask), False
             exact = partial(self._feature_scores, histograms, mask, score)
-            gap[occupied] = self._score_gap(exact, size, mask, counts[occupied], score, how.stop_margin, rate[occupied])
-            del exact  # it holds the histograms
+            gap[occupied] = self._gaps_to_best(
+                exact, size, mask, counts[occupied], score, how.stop_margin, rate[occupied]
+            )
+            del exact  # it refers to the histograms
         # an empty node scores 0 on every feature; most nodes of a private tree are empty
         if empty.any():
             idle = allowed[empty], counts[empty], score, how.stop_margin, rate[empty]
-            gap[empty] = self._score_gap(lambda rows: 0, size, *idle)
-        if len(batches) > 1:  # those of all batches would take too much memory to be remembered
+            gap[empty] = self._gaps_to_best(lambda rows: 0, size, *idle)
+        if len(batches) > 1:  # the histograms of all batches would take too much memory to be kept
             histograms = None
-        choice = STOP + self._drawn(gap, rate, how.mechanism)
+        choice = STOP + self._draw(gap, rate, how.mechanism)
         split = None
         if histograms is not None:
             split = Split.by_code(len(nodes), batches[0], histograms, self._offsets, choice)
@@ -136,44 +141,48 @@ class Choices(Base):
         return choice
 
     @claim("thm-interval-exponential")
-    def _of_cuts(self, candidates: CutCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
-        """A column of each node, or ``STOP``.
+    def _choose_cuts(
+        self, candidates: CutCandidates, score: scores.Score, rate: np.ndarray, how: Selection
+    ) -> np.ndarray:
+        """Choose a column of each node, or ``STOP``.
 
         On a grid of equal steps this is the exponential mechanism on an interval, its pieces weighted by length.
         """
         splits, nodes, allowed = candidates.splits, candidates.nodes, candidates.allowed
         features = np.logical_or.reduceat(allowed, self._offsets[:-1], axis=1)
         width = int(allowed.sum(axis=1).max(initial=0))
-        columns = np.argsort(~allowed, axis=1, kind="stable")[:, :width]  # each node's candidates come first
+        columns = np.argsort(~allowed, axis=1, kind="stable")[:, :width]  # the candidates of each node are first
         choice = np.empty(len(nodes), dtype=np.int64)
         counts = np.zeros((len(nodes), self.n_classes), dtype=np.int64)
         found = []
-        # a cut needs the counts of each code, and so all codes of a feature; of a mean over parts, part by part
+        # the score of a cut needs the counts of all codes of its feature; a mean over parts needs them part by part
         for part in self._batches(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
             histograms = self._exact(Histograms(splits, nodes[part], features[part], score.parts > 1))
-            own = self._of_nodes(histograms, features[part])
-            counts[part] = self._of_all_parts(own)
+            own = self._node_counts(histograms, features[part])
+            counts[part] = self._sum_over_parts(own)
             valid = np.take_along_axis(allowed[part], columns[part], axis=1)
             exact = partial(self._cut_scores, histograms, allowed[part], columns[part], score)
-            gap = self._score_gap(exact, self._widest(), valid, own, score, how.stop_margin, rate[part])
-            taken = self._drawn(gap, rate[part], how.mechanism)  # 0 is *stop*
+            gap = self._gaps_to_best(
+                exact, self._max_counts_per_feature(), valid, own, score, how.stop_margin, rate[part]
+            )
+            taken = self._draw(gap, rate[part], how.mechanism)  # 0 is *stop*
             rows = np.arange(len(taken))
             choice[part] = np.where(taken > 0, columns[part][rows, np.maximum(taken, 1) - 1], STOP)
-            found.append(Split.by_column(self._of_all_parts(histograms), self._offsets, choice[part]))
+            found.append(Split.by_column(self._sum_over_parts(histograms), self._offsets, choice[part]))
         self._records.known.note(splits, nodes, counts, Split.join(found))
         return choice
 
-    def _of_binary_splits(
+    def _choose_binary_splits(
         self, candidates: BinaryCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
-        """The place of one binary split of each node, or ``STOP``; its children's counts are kept for later queries."""
+        """Choose a binary split of each node, or ``STOP``; the counts of its children are kept for later queries."""
         splits, nodes, features, masks = candidates.splits, candidates.nodes, candidates.features, candidates.masks
         known = self._records.known.recall(splits, nodes, score.n_moments or self.n_classes)
         counts = self._exact(CandidateCounts(splits, nodes, features, masks, score.n_moments, known))
         own = counts[:, 0].sum(axis=1)
         valid, size = np.ones(features.shape, dtype=bool), counts[:1].size
-        gap = self._score_gap(lambda rows: score.exact(counts[rows]), size, valid, own, score, how.stop_margin, rate)
-        choice = STOP + self._drawn(gap, rate, how.mechanism)
+        gap = self._gaps_to_best(lambda rows: score.exact(counts[rows]), size, valid, own, score, how.stop_margin, rate)
+        choice = STOP + self._draw(gap, rate, how.mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
         self._records.known.note(
             splits,
@@ -190,10 +199,13 @@ class Choices(Base):
         return choice
 
     @claim("lem-common-choice")
-    def _of_divisions(
+    def _choose_division(
         self, candidates: DivisionCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
-        """A record is in one child of one node at most, so the sum has the range of the score of a single node."""
+        """Choose one division for all nodes, by the sum of its scores over the nodes.
+
+        A record is in one child of one node at most, so the sum has the range of the score of a single node.
+        """
         nodes, features = candidates.nodes, candidates.features
         utility = np.zeros((2, 1, len(features)), dtype=np.int64)
         divided = np.isin(np.arange(len(self.cardinalities)), features)
@@ -208,15 +220,16 @@ class Choices(Base):
                     np.add.reduce(own[:, codes], axis=1, out=counts[:, number])
                 utility[:, 0, place] += score.exact(counts).sum(axis=1)
         gap = below_best(utility, np.ones((1, len(features)), dtype=bool))
-        return self._drawn(gap, rate, how.mechanism)
+        return self._draw(gap, rate, how.mechanism)
 
     @claim("lem-soft-gap", "lem-calibrated-weights")
-    def _of_tables(
+    def _choose_tables(
         self, candidates: TableCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
-        """In each table a record is in one cell, with weights of at most 1 together (:prf:ref:`lem-soft-gap`).
+        """Choose a table for each side, or one for all sides together.
 
-        Of all sides together it weighs 2 at most, which counts for one record (:prf:ref:`lem-all-classes`).
+        In each table a record is in one cell, with weights of at most 1 together (:prf:ref:`lem-soft-gap`).  On
+        all sides together its weights are at most 2, which counts as one record (:prf:ref:`lem-all-classes`).
         """
         n_tables, n_sides = len(candidates.crossings), len(candidates.sides)
         gaps = np.empty((1 if candidates.together else n_sides, n_tables), dtype=np.int64)
@@ -226,11 +239,11 @@ class Choices(Base):
             for place, (first, last) in enumerate(pairwise(some.starts.tolist()), part.start):
                 gaps[:, place] = score.exact(sums[:, first:last].reshape(len(gaps), -1, 2))[0]
         gap = (gaps - gaps.max()).astype(float).reshape(1, -1)
-        return self._drawn(gap, rate, how.mechanism, 2 * FINEST if candidates.together else FINE)
+        return self._draw(gap, rate, how.mechanism, 2 * FINEST if candidates.together else FINE)
 
     @claim("lem-misfit")
-    def _of_marginals(self, candidates: MarginalCandidates, rate: np.ndarray, how: Selection) -> np.ndarray:
-        """A record is in one cell of each table, so it moves the score of each by its weight at most."""
+    def _choose_marginal(self, candidates: MarginalCandidates, rate: np.ndarray, how: Selection) -> np.ndarray:
+        """Choose one marginal.  A record is in one cell of each, and changes its score by the weight at most."""
         scored, found = candidates.scored, np.empty(len(candidates.crossings), dtype=np.int64)
         for part in self._batches(len(found), int(candidates.crossings.n_cells.max()) * self.n_classes):
             some = candidates.crossings[part]
@@ -240,28 +253,28 @@ class Choices(Base):
                 counted = table if candidates.by_class[place] else table.sum(axis=1, keepdims=True)
                 found[place] = scored[place].exact(counted)[0]
         gap = np.maximum(found - found.max(), -FARTHEST).astype(float)[None]
-        return self._drawn(gap, rate, how.mechanism, GRAIN * max(candidates.weights))
+        return self._draw(gap, rate, how.mechanism, GRAIN * max(candidates.weights))
 
     @claim("thm-majority")
-    def _of_labels(
+    def _choose_labels(
         self, candidates: LabelCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
-        """Counts have R = 1 under add-remove and 2 under replace-one (:prf:ref:`thm-majority`)."""
+        """Choose a label of each node: counts have R = 1 under add-remove and 2 under replace-one."""
         counts = self._class_counts(candidates.splits, candidates.nodes)
         valid, size = np.ones(counts.shape, dtype=bool), counts[:1].size
-        gap = self._score_gap(lambda rows: fixed(counts[rows]), size, valid, counts, score, None, rate)
-        return self._drawn(gap[:, 1:].copy(), rate, how.mechanism)  # to stop is no label
+        gap = self._gaps_to_best(lambda rows: fixed(counts[rows]), size, valid, counts, score, None, rate)
+        return self._draw(gap[:, 1:].copy(), rate, how.mechanism)  # without the column of *stop*
 
-    def _occupied(self, splits: Any, nodes: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Class counts, (n_nodes, n_classes), and the places of the nodes with records, in batches of one answer each.
+    def _occupied_nodes(self, splits: Any, nodes: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Class counts, (n_nodes, n_classes), and the places of the nodes that have records, in batches.
 
-        If one answer can hold all nodes, the empty ones are not looked for, which would take a pass over the table: the
-        counts are then 0, and the caller fills them in.
+        Each batch is for one answer.  Where one answer can hold all nodes, none is left out: to find the empty ones
+        would take a pass over the table.  The counts are then 0, and the caller fills them in.
         """
         cells = int(self._offsets[-1]) * self.n_classes
         query = ClassCounts(splits, nodes)
         counts = query.recall(self._records.known, self.n_classes)
-        if counts is None and len(nodes) * cells <= self._records.cells:  # then one look will tell
+        if counts is None and len(nodes) * cells <= self._records.cells:
             return np.zeros((len(nodes), self.n_classes), dtype=np.int64), [np.arange(len(nodes))]
         if counts is None:
             counts = self._records.answer(query)
@@ -269,7 +282,7 @@ class Choices(Base):
         return counts, [occupied[part] for part in self._batches(len(occupied), cells)]
 
     @claim("thm-exact-scores")
-    def _score_gap(
+    def _gaps_to_best(
         self,
         exact: Callable[[slice], Any],
         size: int,
@@ -279,12 +292,12 @@ class Choices(Base):
         stop_margin: float | None,
         rate: np.ndarray,
     ) -> np.ndarray:
-        """Score of each candidate less the best of its node, on the exact grid: float64, (n_nodes, 1 + n_candidates).
+        """Score of each candidate less the best one of its node, in whole steps: float64, (n_nodes, 1 + n_candidates).
 
-        Column 0 is *stop*, which takes part where there is a margin; the others take part where they are ``valid``.
-        ``exact`` scores the candidates of a slice of nodes, from ``size`` counts of each node; ``counts`` are those of
-        the nodes.  Exact scores take more memory than gaps, so they are computed for a few nodes at a time, which also
-        keeps them in the processor's cache.
+        Column 0 is *stop*, a candidate if there is a margin; of the other columns those that are ``valid`` are
+        candidates.  ``exact`` computes the exact scores of a slice of nodes, from ``size`` counts of each; ``counts``
+        are the class counts of the nodes.  Exact scores take more memory than gaps, so only a few nodes are scored at a
+        time.
         """
         gap = np.empty((len(valid), valid.shape[1] + 1))
 
@@ -299,12 +312,12 @@ class Choices(Base):
                     utility[:, :, 0] = score.exact_rest(counts[rows]) + offset
                 gap[rows] = below_best(utility, takes_part)
 
-        step = max(1, _TOGETHER // max(size, 1))
+        step = max(1, _COUNTS_AT_ONCE // max(size, 1))
         in_threads(fill, [slice(at, at + step) for at in range(0, len(valid), step)], check_threads(self._n_jobs))
         return gap
 
-    def _widest(self) -> int:
-        """Number of class counts of a node by the feature with the most codes."""
+    def _max_counts_per_feature(self) -> int:
+        """Class counts of a node by one feature, at most: those of the feature with the most codes."""
         return int(self.cardinalities.max(initial=1)) * max(self.n_classes, 1)
 
     def _feature_scores(
@@ -335,22 +348,22 @@ class Choices(Base):
                 utility[:, :, last - 1] = score.exact(counts)
         return np.take_along_axis(utility, columns[None, rows], axis=2)
 
-    def _of_nodes(self, histograms: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-        """Counts of the nodes, int64, (n_nodes, n_counts): sums over the codes of the first allowed feature of each."""
+    def _node_counts(self, histograms: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """Counts of the nodes, int64, (n_nodes, n_counts): the sum over all codes of the first allowed feature."""
         counts, first = np.zeros((len(histograms), histograms.shape[2]), dtype=np.int64), allowed.argmax(axis=1)
         for feature in set(first.tolist()):
             rows = first == feature
             counts[rows] = histograms[rows, self._offsets[feature] : self._offsets[feature + 1]].sum(axis=1)
         return counts
 
-    def _of_all_parts(self, counts: np.ndarray) -> np.ndarray:
-        """Class counts (..., n_classes): the sum of those of all parts, (..., n_parts * n_classes)."""
+    def _sum_over_parts(self, counts: np.ndarray) -> np.ndarray:
+        """Class counts (..., n_classes): the sum over all parts of ``counts``, (..., n_parts * n_classes)."""
         return counts.reshape(*counts.shape[:-1], -1, self.n_classes).sum(axis=-2)
 
     def _rate(
         self, score: scores.Score, epsilon: float | np.ndarray, calibration: str, n_max: float, size: int
     ) -> np.ndarray:
-        """The rate of each choice, at which it costs ``epsilon``, for scores in records: float64, shape (size,)."""
+        """The rate at which each choice costs ``epsilon``, for scores in records: float64, shape (size,)."""
         if calibration not in CALIBRATIONS:
             raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {shown(calibration)}")
         if self._has_weights and not score.homogeneous:
@@ -361,15 +374,15 @@ class Choices(Base):
         if calibration == "sensitivity":  # a score on its grid may change by some steps more
             spread = max(spread, 2 * score.sensitivity(self._ledger.relation, n_max) * score.parts)
         if self._ledger.relation == REPLACE_ONE:
-            # a record and its replacement may be in two nodes, each of which pays as for an added or removed record
+            # a record and its replacement may be in two nodes, and each costs as much as an added or removed record
             spread = max(spread, 2 * score.exact_range(ADD_REMOVE, n_max))
         epsilon = np.asarray(epsilon, dtype=float)
-        if self._ledger.delta:  # a rho: a bounded range of eta costs eta^2 / 8
+        if self._ledger.delta:  # epsilon is a rho, and a loss within a range of eta has a rho of eta^2 / 8
             epsilon = np.sqrt(8 * epsilon)
         return np.broadcast_to(epsilon / spread, (size,))
 
-    def _drawn(self, gap: np.ndarray, rate: np.ndarray, mechanism: str, record: int | None = None) -> np.ndarray:
-        """Draw a column of each row of ``gap``, in steps; a record is ``record`` of them, or ``unit * STEPS``."""
+    def _draw(self, gap: np.ndarray, rate: np.ndarray, mechanism: str, record: int | None = None) -> np.ndarray:
+        """Draw a column of each row of ``gap``, by the mechanism; a record is ``record`` steps, or ``unit * STEPS``."""
         if self._ledger.delta and mechanism != "exponential":
             raise ValueError(f"{mechanism} has no bounded range: under a delta the selection must be 'exponential'")
         return mechanisms.select(mechanism, gap, rate / (record or self.unit * STEPS), self._chance)
@@ -378,7 +391,7 @@ class Choices(Base):
     def _charge(
         self, scopes: np.ndarray, rate: np.ndarray, score: scores.Score, n_max: float, query: str, mechanism: str
     ) -> None:
-        """Charge each choice for rate times range under both relations; under a delta for an eighth of its square."""
+        """Charge each choice rate times range, under both relations; with a delta an eighth of the square, a rho."""
         relations = (ADD_REMOVE, REPLACE_ONE)
         spreads = [score.exact_range(relation, n_max) for relation in relations]
         if n_max < np.inf and (score.needs_cap or spreads != [score.exact_range(relation) for relation in relations]):
@@ -390,5 +403,5 @@ class Choices(Base):
 
 
 def _stop_offset(stop_margin: float, rate: np.ndarray) -> np.ndarray:
-    """The public constant in the score of *stop*; without noise it breaks ties, so that an empty node stops."""
+    """The public constant in the score of *stop*; without noise it only breaks ties, so that empty nodes stop."""
     return np.where(np.isinf(rate), np.sign(stop_margin) * 1e-6, stop_margin / rate)

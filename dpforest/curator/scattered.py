@@ -236,9 +236,9 @@ class BlockedRecords:
         steps = (*self._sharing, *self._weighing)
         question = Question(self._n_classes, self._cardinalities, steps, query.packed())
         # a query about no node has an answer without rows, whose shape a block without records gives
-        return question(self._nobody())[0] if query.is_empty else self._table.total(question)[0]
+        return question(self._empty_block())[0] if query.is_empty else self._table.total(question)[0]
 
-    def _nobody(self) -> Block:
+    def _empty_block(self) -> Block:
         """A block without records."""
         codes = np.empty((len(self._cardinalities), 0), dtype=np.uint8)
         return Block(codes, codes[0], codes[0].astype(np.uint64), np.zeros(0, dtype=np.int64))

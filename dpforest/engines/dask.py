@@ -89,7 +89,7 @@ class Dask(Table):
             self._graph, self._parts = dict(frame.__dask_graph__()), list(frame.__dask_keys__())
         self._sizes = None
 
-    def _look(self, job: Pass) -> list[PassResult]:
+    def _first_pass(self, job: Pass) -> list[PassResult]:
         found = self._compute(job, add_up=False)
         self._sizes = [piece.n_rows for piece in found]
         return found
@@ -294,7 +294,7 @@ def _remotely(client: Any, plan: _Plan, bar: Any) -> list[PassResult]:
         for future in futures:
             future.add_done_callback(arrived.put)
         while len(found) < len(wanted):
-            batch = _next(arrived, client)
+            batch = _next_completed(arrived, client)
             if any(future.status == "cancelled" for future in batch):
                 raise EngineError(f"the Dask scheduler was lost during a pass, or the pass was cancelled; {_AGAIN}")
             if broken := [future for future in batch if future.status == "error"]:
@@ -317,7 +317,7 @@ def _remotely(client: Any, plan: _Plan, bar: Any) -> list[PassResult]:
     return [found[key] for key in plan.wanted]
 
 
-def _next(arrived: queue.SimpleQueue, client: Any) -> list:
+def _next_completed(arrived: queue.SimpleQueue, client: Any) -> list:
     """The futures that have ended since the last call, at least one."""
     while True:
         try:

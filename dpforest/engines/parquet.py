@@ -152,7 +152,7 @@ class Parquet(Table):
     def _open_all(self, columns: list[str], key: str | None = None) -> list[_ParquetFile]:
         """The files, by their footers."""
         _pyarrow()
-        files = [_footer(path, columns) for path in _find(self.paths)]
+        files = [_footer(path, columns) for path in _find_files(self.paths)]
         for name in columns:
             _check_types(files, name, name == key)
         return files
@@ -176,7 +176,7 @@ class Parquet(Table):
         todo, lock, stop = iter(self._pieces), Lock(), Event()
         n_jobs = max(1, min(_threads(self.n_jobs), len(self._pieces)))
         n_rows = sum(file.metadata.num_rows for file in self._files)
-        with self._bar(n_rows, job.name) as bar:
+        with self._progress_bar(n_rows, job.name) as bar:
 
             def take() -> _RowGroups | None:
                 with lock:
@@ -212,7 +212,7 @@ class Parquet(Table):
         kept: list[Block] = []
         part: list[Block] = []  # of the next block that is kept
         for where, frame, first in _frames(piece, self.reader.columns, self.reader.key, self._batch):
-            with _named(where):
+            with _naming_the_place(where):
                 block = self.reader.read(frame, first)
             if piece.first in self._keep:
                 if part and sum(len(each.labels) for each in (*part, block)) > self.rows_at_once:
@@ -244,7 +244,7 @@ class Parquet(Table):
     def _batch(self) -> int:
         return min(self.rows_at_once, _BATCH)
 
-    def _bar(self, total: int, what: str) -> tqdm:
+    def _progress_bar(self, total: int, what: str) -> tqdm:
         return tqdm(total=total, desc=what, unit=" rows", unit_scale=True, disable=self._hidden)
 
     # -- prediction, and a look ------------------------------------------------------------------------------
@@ -262,11 +262,11 @@ class Parquet(Table):
         """``answer`` to all rows, in their order: one array."""
         files = self._open_all(columns)
         parts: list[np.ndarray] = []  # as many answers as rows were read: a footer may claim any number
-        with self._bar(sum(file.metadata.num_rows for file in files), name) as bar:
+        with self._progress_bar(sum(file.metadata.num_rows for file in files), name) as bar:
             for file in files:
                 piece = _RowGroups(file, list(range(file.metadata.num_row_groups)), 0)
                 for where, frame, _ in _frames(piece, columns, None, self._batch):
-                    with _named(where):
+                    with _naming_the_place(where):
                         parts.append(np.asarray(answer(frame[columns])))
                     bar.update(len(frame))
         return np.concatenate(parts) if parts else answer(pd.DataFrame({name: [] for name in columns}))
@@ -282,7 +282,7 @@ def _pyarrow() -> None:
         raise ImportError("reading Parquet files needs pyarrow: pip install dpforest[parquet]") from error
 
 
-def _find(paths: str | PathLike | Sequence) -> list[str]:
+def _find_files(paths: str | PathLike | Sequence) -> list[str]:
     """The files, in order; each exists, and none comes twice."""
     found: list[str] = []
     for path in [paths] if isinstance(paths, (str, PathLike)) else paths:
@@ -424,7 +424,7 @@ def _frames(
                     raise TableError(f"{where} cannot be read, the file is damaged: {error}") from error
                 if found is None:
                     break
-                with _named(where):
+                with _naming_the_place(where):
                     frame = _frame(found)
                 yield where, frame, first
                 first += len(frame)
@@ -442,7 +442,7 @@ def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
 
 
 @contextmanager
-def _named(where: str) -> Iterator[None]:
+def _naming_the_place(where: str) -> Iterator[None]:
     """Say where the rows lie that something is wrong with."""
     try:
         yield

@@ -100,7 +100,7 @@ class Spark(Table):
             # without a number of partitions: Spark takes more of them where there is more to add up
             pieces = self._select(names).mapInArrow(work, _PIECE).repartition("number", "start")
             if classic:
-                after.enter_context(self._watched(session, job.name))
+                after.enter_context(self._with_progress_bar(session, job.name))
             rows = pieces.mapInArrow(_add, _PIECE).collect()
         found, error = _sums(row.asDict() for row in rows)
         if error is not None:
@@ -189,7 +189,7 @@ class Spark(Table):
                 context.pythonExec = named
 
     @contextmanager
-    def _watched(self, session: Any, what: str) -> Iterator[None]:
+    def _with_progress_bar(self, session: Any, what: str) -> Iterator[None]:
         """Show how many tasks have finished, of those that Spark has planned so far."""
         context = session._sc
         own = context.getConf().get("spark.ui.showConsoleProgress", "false") == "true"
@@ -380,11 +380,11 @@ def _explained() -> Iterator[None]:
     except (TableError, EngineError):
         raise
     except PySparkImportError as error:
-        raise ImportError(f"{_gist(error)}: pip install dpforest[spark]") from error
+        raise ImportError(f"{_short_message(error)}: pip install dpforest[spark]") from error
     except AnalysisException as error:
-        raise TableError(f"Spark cannot read the table: {_gist(error)}") from error
+        raise TableError(f"Spark cannot read the table: {_short_message(error)}") from error
     except (PySparkException, Py4JError, OSError, EOFError) as error:
-        gist = _gist(error)
+        gist = _short_message(error)
         if isinstance(error, (OSError, Py4JNetworkError)):
             gist = f"its Java process does not answer ({gist})"
         if any(sign in gist for sign in _OTHER):
@@ -394,7 +394,7 @@ def _explained() -> Iterator[None]:
         raise EngineError(f"Spark failed: {gist}\nnothing was released; a new fit starts from nothing") from error
 
 
-def _gist(error: BaseException) -> str:
+def _short_message(error: BaseException) -> str:
     """What Spark says, without Java's stack or the worker's."""
     try:
         text = str(error)

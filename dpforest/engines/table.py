@@ -268,7 +268,7 @@ class Table(ABC):
         opened.reader, opened.n_jobs = reader, n_jobs
         opened._prepare()
         look = Pass(reader)
-        found = opened._timed(look.name, lambda: opened._look(look))
+        found = opened._timed(look.name, lambda: opened._first_pass(look))
         opened.n_rows = found.n_rows
         names = [*reader.features, reader.target]
         opened.strays = {name: int(n) for name, n in zip(names, found.strays, strict=True) if n}
@@ -317,7 +317,7 @@ class Table(ABC):
         self.log.append(Read(what, found.n_rows, size, time.perf_counter() - start))
         return found
 
-    def _look(self, job: Pass) -> Iterable[PassResult]:
+    def _first_pass(self, job: Pass) -> Iterable[PassResult]:
         """The first pass; an engine that wants to know more of the pieces has its own."""
         return self._run(job)
 

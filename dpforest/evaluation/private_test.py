@@ -179,7 +179,7 @@ class Evaluation:
         import pandas as pd
 
         self._check_classes()
-        table = [self.counts[self._said == place].sum(axis=0) for place in range(len(self.classes))]
+        table = [self.counts[self._predicted_class == place].sum(axis=0) for place in range(len(self.classes))]
         names = list(map(str, self.classes))
         return pd.DataFrame(
             np.stack(table, axis=1), index=pd.Index(names, name="is"), columns=pd.Index(names, name="predicted")
@@ -195,7 +195,7 @@ class Evaluation:
 
         self._check_classes()
         two = self.kind == "two classes"
-        middles, true = (self.middles, np.array([0, 1])) if two else (self._sure[: self.bins], self._right)
+        middles, true = (self.middles, np.array([0, 1])) if two else (self._confidence[: self.bins], self._is_right)
         rows = []
         for place, middle in enumerate(middles):
             own = (np.arange(len(self.counts)) % self.bins == place)[:, None]
@@ -254,7 +254,7 @@ class Evaluation:
                 "mean absolute error": (Ratio((low + high) / 2), (0, self.width)),
                 _ROOT: (Ratio(squares), (0, self.width**2)),
             }
-        right, sure = self._right, self._sure[:, None]
+        right, sure = self._is_right, self._confidence[:, None]
         found: dict[str, tuple[Measure, tuple[float, float]]] = {
             "accuracy": (Ratio(right), (0, 1)),
             "balanced accuracy": (Ratio(right, of_columns=True), (0, 1)),
@@ -272,17 +272,17 @@ class Evaluation:
         }
 
     @property
-    def _said(self) -> np.ndarray:
+    def _predicted_class(self) -> np.ndarray:
         """The place of the class that is predicted in each cell."""
         return _predicted(len(self.counts), len(self.classes), self.bins)
 
     @property
-    def _right(self) -> np.ndarray:
+    def _is_right(self) -> np.ndarray:
         """Which cells and classes are right predictions: (n_cells, n_classes)."""
         return _kinds(len(self.counts), len(self.classes), self.bins).astype(float)
 
     @property
-    def _sure(self) -> np.ndarray:
+    def _confidence(self) -> np.ndarray:
         """The probability of the predicted class in each cell."""
         if self.kind == "two classes":
             return np.maximum(self.middles, 1 - self.middles)

@@ -127,7 +127,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         """Class totals; perhaps histograms of numbers; then rounds that choose a table, measure it, and move scores."""
         n_classes = run.schema.n_classes
         run.start_forest(1)
-        plan, prior, n_records, left = self._totals(run)
+        plan, prior, n_records, left = self._measure_class_totals(run)
         released, bins_paid = self.bin_numbers(run, n_records, self.rounds_of(plan))
         together = self.moves_together(prior)
         run.set_leaf_values(run.frontier, whole_votes(prior))
@@ -153,13 +153,13 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
                     steps = OVERSHOOT * whole_step(steps)
                 sizes, values = sums.sum(axis=1), np.eye(n_classes, dtype=np.int64)[targets[at : at + 1]]
             else:  # all classes
-                sums, variances = self._gradients(run, table, leaves, measuring, prior if number == 0 else None)
+                sums, variances = self._measure_gradients(run, table, leaves, measuring, prior if number == 0 else None)
                 steps = gradient_steps(sums, variances, **cells)
                 sizes, values = sums.sum(axis=(1, 2)), np.eye(n_classes, dtype=np.int64)
             self.vote(run, released, table, leaves, steps, sizes, values)
             trees.append(run.tree(number))
         # class weights move the scores when all is measured: rounds see the records as they are
-        moved = trees[0].values + whole_votes(self._weighted(run, prior))
+        moved = trees[0].values + whole_votes(self._class_weight_shift(run, prior))
         return BoostedForest(Forest.join([replace(trees[0], values=moved), *trees[1:]]), "softmax")
 
     def moves_together(self, prior: np.ndarray) -> bool:
@@ -170,7 +170,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         return self.multi_class == "multinomial" and not self.monotonic_cst
 
     @claim("lem-all-classes")
-    def _gradients(
+    def _measure_gradients(
         self, run: Run, table: Crossings, leaves: Frontier, measuring: float, prior: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Noisy weights against and for each class in each cell, and the variances of their gaps and sizes.
@@ -188,7 +188,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         return np.stack([shares * others, (1 - shares) * counts], axis=2), np.stack([each, each], axis=1)
 
     @claim("lem-class-weights")
-    def _weighted(self, run: Run, prior: np.ndarray) -> np.ndarray:
+    def _class_weight_shift(self, run: Run, prior: np.ndarray) -> np.ndarray:
         """By how much class weights move the scores of every record: their logarithms, broadcast to (1, n_classes)."""
         shares = self._class_shares(run.schema)
         return -prior if isinstance(self.class_weight, str) else np.zeros_like(prior) if shares is None else log(shares)
@@ -213,43 +213,47 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         trials = isinstance(self.n_estimators, str)
         return schedule(n_rows, run.epsilon, run.schema.n_classes, run.relation, delta, known, together, trials)
 
-    def _totals(self, run: Run) -> FirstLook:
-        """Measure the class totals, and set by them the schedule of the fit.
+    def _measure_class_totals(self, run: Run) -> FirstLook:
+        """Measure the class totals, and set the schedule of the fit by them.
 
-        The schedule depends on the number of effective records, which is estimated from the totals; and it sets the
-        budget of the totals.  So they are measured again, and averaged, until it would not give them much more.
+        The schedule depends on the number of effective records, which is estimated from the totals, and it sets the
+        share of the budget that the totals have.  So they are measured again, and averaged, until the schedule would
+        not give them much more.
         """
 
-        def ask(share: float) -> tuple[np.ndarray, float]:
+        def measure(share: float) -> tuple[np.ndarray, float]:
+            """The class totals and the standard deviation of their noise, for a share of the budget."""
             budget = share * run.budget
             return run.count_classes(run.frontier, budget), count_noise(budget, run.ledger)
 
-        n_rows, first, noise = self.estimate_size(run, lambda share: ask(share)[0])
+        # the number of records, and by it whether delta is used: without a public number by a first measurement
+        n_rows, first, noise = self.estimate_size(run, lambda share: measure(share)[0])
         self.settle_delta(run, self._schedule(run, n_rows, first is None, delta=self.delta).rounds)
         plan = self._schedule(run, n_rows, first is None)
+        # the totals at the share of that schedule, unless the first measurement has less noise
         left = 1 - run.spent_share()
         totals, share = first, plan.totals_share if self.rounds_of(plan) else left
         if totals is None or noise > count_noise(share * run.budget, run.ledger):
-            totals, noise = ask(share)
+            totals, noise = measure(share)
             left -= share
-        else:  # the first look has less noise than the schedule asks for
+        else:
             share = 1 - left
         if not self.rounds_of(plan):
             return FirstLook(plan, prior_scores(totals, noise), n_rows, 0.0)
         if first is not None:
             n_rows = max(at_least(totals, noise), 1.0)
+        # with fewer effective records the schedule gives the totals more
         while True:
             prior = prior_scores(totals, noise)
             plan = self._schedule(run, effective_records(n_rows, totals, noise), True, self.moves_together(prior))
             if not self.rounds_of(plan) or plan.totals_share < AGAIN * share:
                 break
-            # with fewer effective records the schedule gives the totals more
-            totals, noise = weighted_mean(totals, noise, *ask(plan.totals_share - share))
+            totals, noise = weighted_mean(totals, noise, *measure(plan.totals_share - share))
             left, share = left - (plan.totals_share - share), plan.totals_share
         if plan.evidence is not None:  # where most records are of one class, a trial would seldom find the others
             plan = self._schedule(run, effective_records(n_rows, totals, noise, PER_MINORITY_TRIAL), True)
         if not self.rounds_of(plan):  # no table will be measured: what is left goes to the totals
-            left, prior = 0.0, prior_scores(*weighted_mean(totals, noise, *ask(left)))
+            left, prior = 0.0, prior_scores(*weighted_mean(totals, noise, *measure(left)))
         return FirstLook(plan, prior, n_rows, left)
 
     AUDIT: ClassVar = AuditSpec(

@@ -75,12 +75,12 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
     def as_proved(self, run: Run) -> BoostedForest:
         """The mean; then rounds that choose a table, measure it, and move scores; up to three look at residuals."""
         run.start_forest(1)
-        n_rows = self._size(run)
+        n_rows = self._estimate_n_records(run)
         self.settle_delta(run, self._schedule(run, n_rows, self.delta).rounds)
         plan, left = self._schedule(run, n_rows, run.ledger.delta), 1 - run.spent_share()
         rounds, shift = plan.rounds, plan.shift_share
         share = plan.mean_share if shift else left  # without a table the mean is all that is released
-        mean, off = self._mean(run, share * run.budget)
+        mean, off = self._measure_mean(run, share * run.budget)
         run.set_leaf_values(run.frontier, whole_votes(np.array([[0.0, mean]])))
         trees = [run.tree(0)]
         left -= share
@@ -117,7 +117,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         asked = None if isinstance(self.n_estimators, str) else int(self.n_estimators)
         return regression_schedule(n_rows, run.epsilon, run.relation, delta, asked)
 
-    def _size(self, run: Run) -> float:
+    def _estimate_n_records(self, run: Run) -> float:
         """The number of records for the schedule, at least 1.
 
         If the first noisy count is below twice the standard deviation of its noise, a second one has more budget.
@@ -132,7 +132,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         again = ask(SECOND_SIZE_SHARE)
         return max(at_least(again, count_noise(SECOND_SIZE_SHARE * run.budget, run.ledger)), 1.0)
 
-    def _mean(self, run: Run, budget: float) -> tuple[float, float]:
+    def _measure_mean(self, run: Run, budget: float) -> tuple[float, float]:
         """The mean of the target as a share of its range, and the variance of its error.
 
         Under replace-one the number of records is public, and the sum alone has the noise: a replaced record moves it

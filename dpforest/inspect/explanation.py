@@ -165,7 +165,7 @@ def explain(model: Any, X: Any) -> Explanation:
         conditions,
         leaves,
         scores,
-        model._answer(scores),
+        model._predict_from_scores(scores),
         view.shown(terms),
         view.outputs,
         view.unit,

@@ -112,7 +112,7 @@ class Verified:
         return self.spent > Fraction(self.guarantee.epsilon)
 
     def __str__(self) -> str:
-        loss, promise = _up(self.spent), self.guarantee
+        loss, promise = _rounded_up(self.spent), self.guarantee
         within = f"at most the {promise.epsilon:.17g} that the file says"
         if self.exceeds:
             within = (
@@ -120,7 +120,7 @@ class Verified:
             )
         at, more = "", ""
         if self.rho is not None:
-            at = f" at a delta of {promise.delta!r}, for a rho of {_up(self.rho)},"
+            at = f" at a delta of {promise.delta!r}, for a rho of {_rounded_up(self.rho)},"
             more = f", and {promise.delta!r} more"
         rows = [
             ("spent", f"{loss}{at} under {promise.relation}, for {promise.unit}: {within}"),
@@ -215,7 +215,7 @@ def verify_all(
     if not files:
         return [each for each in read if not isinstance(each, _Asked)]
     try:
-        proved = iter(_ask(files))
+        proved = iter(_run_coq(files))
     except NotVerifiedError as error:
         return [error if isinstance(each, _Asked) else each for each in read]
     return [next(proved) if isinstance(each, _Asked) else each for each in read]
@@ -302,14 +302,14 @@ def _bound(model: Released, certificate: Certificate) -> tuple[Fraction, _Conver
     for relation in RELATIONS:
         if total[relation] != certificate.spent[relation]:
             raise ValueError(
-                f"its charges add up to {_up(total[relation])} under {relation}, and it says "
-                f"{_up(certificate.spent[relation])}: its ledger was changed"
+                f"its charges add up to {_rounded_up(total[relation])} under {relation}, and it says "
+                f"{_rounded_up(certificate.spent[relation])}: its ledger was changed"
             )
     spent = _weight(promise, certificate) * total[promise.relation]
     conversion = _Conversion.of(spent, Fraction(promise.delta)) if certificate.rhos else None
     if (conversion.epsilon if conversion else spent) > Fraction(promise.epsilon) * (1 + _SLACK):
-        which = f"a rho of {_up(spent)}" if conversion else _up(spent)
-        assures = f", which assures {_up(conversion.epsilon)} at its delta" if conversion else ""
+        which = f"a rho of {_rounded_up(spent)}" if conversion else _rounded_up(spent)
+        assures = f", which assures {_rounded_up(conversion.epsilon)} at its delta" if conversion else ""
         raise ValueError(
             f"its ledger adds up to {which} under {promise.relation}, for {promise.unit}{assures}, and its guarantee "
             f"says {promise.epsilon:.17g}"
@@ -319,7 +319,7 @@ def _bound(model: Released, certificate: Certificate) -> tuple[Fraction, _Conver
     return spent, conversion
 
 
-def _up(number: Fraction) -> str:
+def _rounded_up(number: Fraction) -> str:
     """A number in 17 digits that are never too small."""
     return f"{float(number):.17g}" if Fraction(float(number)) == number else str(_decimal(number))
 
@@ -353,7 +353,7 @@ def kernel(top: str) -> dict[str, str]:
     return texts
 
 
-def _ask(files: Sequence[_Asked]) -> list[Verified]:
+def _run_coq(files: Sequence[_Asked]) -> list[Verified]:
     """One run of Coq: the theorems, then each ledger."""
     if shutil.which("coqc") is None:
         raise NotVerifiedError(f"nothing was verified: coqc is not installed ({INSTALL})")
@@ -362,7 +362,7 @@ def _ask(files: Sequence[_Asked]) -> list[Verified]:
     text = "".join(module(name, texts[name]) for name in order(texts))
     text += "From Coq Require Import ZArith Arith List Reals.\n"
     text += f"Import ListNotations {' '.join(name for name in texts if name in _NAMED)}.\nOpen Scope Z_scope.\n"
-    text += "".join(line for number, file in enumerate(files) for line in _terms(number, file))
+    text += "".join(line for number, file in enumerate(files) for line in _coq_ledger(number, file))
     text += "".join(f"Eval vm_compute in (cost File{number}.released).\n" for number in range(len(files)))
     together = "".join(f"let _ := @File{number}.certified in " for number in range(len(files)))
     text += f"Definition together := {together}tt.\nPrint Assumptions together.\n"
@@ -405,7 +405,7 @@ def _unit(certificate: Certificate) -> int:
     return math.lcm(*(loss.denominator for *_, alpha, rho in certificate.charges for loss in (alpha, rho)))
 
 
-def _terms(number: int, file: _Asked) -> Iterator[str]:
+def _coq_ledger(number: int, file: _Asked) -> Iterator[str]:
     """A ledger in Coq, and its theorem.  Of the file nothing enters but whole numbers, and which scope has which."""
     certificate, unit = file.certificate, _unit(file.certificate)
     yield f"Module File{number}.\n"
@@ -413,8 +413,8 @@ def _terms(number: int, file: _Asked) -> Iterator[str]:
         yield f"Definition c{at} : Z * Z := ({int(add_remove * unit)}, {int(replace_one * unit)}).\n"
     for at, scope in enumerate(certificate.scopes):
         own, parts = f"o{at}", f"p{at}"
-        yield from _list(own, "Z * Z", "c", scope.charges)
-        yield from _list(parts, "ledger", "s", scope.parts)
+        yield from _coq_list(own, "Z * Z", "c", scope.charges)
+        yield from _coq_list(parts, "ledger", "s", scope.parts)
         yield f"Definition s{at} : ledger := Scope {str(scope.apart).lower()} {own} {parts}.\n"
     relation = "AddRemove" if file.guarantee.relation == ADD_REMOVE else "ReplaceOne"
     numbers = f"released {unit} {file.bound.denominator} {file.bound.numerator}"
@@ -439,7 +439,7 @@ def _terms(number: int, file: _Asked) -> Iterator[str]:
     yield f"End File{number}.\n"
 
 
-def _list(name: str, kind: str, letter: str, places: Sequence[int]) -> Iterator[str]:
+def _coq_list(name: str, kind: str, letter: str, places: Sequence[int]) -> Iterator[str]:
     """A list in Coq, from its runs of equal entries."""
     runs = [f"repeat {letter}{place} (Z.to_nat {sum(1 for _ in same)})" for place, same in groupby(places)]
     pieces = []

@@ -139,7 +139,7 @@ class View:
             scores = self.part.scores(codes, self.design)
         else:
             scores = self.forest.sum_leaves(codes, values=self.values)
-        found = self.model._answer(scores)
+        found = self.model._predict_from_scores(scores)
         return found if found.ndim == 2 else found[:, None]
 
     def points(self, n_points: int) -> np.ndarray:

@@ -307,13 +307,13 @@ def weakest_links(
             break
         inner = np.array(sorted(children))
         strength = (cost[inner] - saved[inner]) / (size[inner] - 1)
-        children = _without(children, set(inner[strength <= strength.min()].tolist()))
+        children = _children_without(children, set(inner[strength <= strength.min()].tolist()))
     reached = {0, *(child for below in kept.values() for child in below)}
     pruned = np.array(sorted(at for at in reached if height[at] and at not in kept), dtype=np.int64)
     return pruned, height[pruned]
 
 
-def _without(children: dict[int, list[int]], cut: set[int]) -> dict[int, list[int]]:
+def _children_without(children: dict[int, list[int]], cut: set[int]) -> dict[int, list[int]]:
     """The inner nodes that a tree still has once those of ``cut`` are leaves."""
     left, reached = {}, [0]
     for at in reached:

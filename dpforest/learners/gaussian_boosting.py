@@ -81,16 +81,18 @@ class FeatureTables:
         """Add the votes of one step, (n_codes,), to the table of a feature; return a tree of this step alone."""
         self._votes[feature] += votes
         tree = self._trees[feature]
-        return replace(tree, values=_values(votes, tree.n_nodes))
+        return replace(tree, values=_node_values(votes, tree.n_nodes))
 
     def set_leaf_values(self) -> None:
         """Set the leaves of the run: each holds the sum of all votes of its code."""
         for nodes, several in ((self._leaves, True), (self.roots[~self._wide], False)):
             mine = [each for each in self._votes if (len(each) > 1) == several]
-            self._run.set_leaf_values(nodes, _values(np.concatenate(mine) if mine else np.zeros(0, dtype=np.int64)))
+            self._run.set_leaf_values(
+                nodes, _node_values(np.concatenate(mine) if mine else np.zeros(0, dtype=np.int64))
+            )
 
 
-def _values(votes: np.ndarray, n_nodes: int | None = None) -> np.ndarray:
+def _node_values(votes: np.ndarray, n_nodes: int | None = None) -> np.ndarray:
     """Node values of votes for the second class, int64, shape (n_nodes, 2): the last nodes have the votes, others 0.
 
     Without ``n_nodes`` there are as many nodes as votes.

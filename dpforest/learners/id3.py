@@ -92,7 +92,8 @@ class PrivateID3Forest(PrivateForestClassifier):
         score = scores.CLASSIFICATION[self.option("criterion")]
         return Selection(score, self.option("selection"), self.option("calibration"), margin, self._cap())
 
-    def _settle(self, run: Run, leaves: Frontier, epsilon: float | np.ndarray) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float | np.ndarray) -> None:
+        """Make these nodes leaves, at this budget each: they hold noisy class counts, or a vote for the largest."""
         counts = run.count_classes(leaves, epsilon)
         run.set_leaf_values(leaves, one_vote(counts) if self.option("vote") == "majority" else counts)
 
@@ -117,7 +118,8 @@ class PrivateID3Tree(PrivateEstimator, ForestClassifier):
         MAX_NODES
     )
 
-    def _settle(self, run: Run, leaves: Frontier, epsilon: float | np.ndarray) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float | np.ndarray) -> None:
+        """Make these nodes leaves, at this budget each: they hold noisy class counts."""
         run.set_leaf_values(leaves, run.count_classes(leaves, epsilon))
 
     def splitting(self, run: Run, each: float) -> Iterator[tuple[Frontier, np.ndarray]]:
@@ -129,7 +131,7 @@ class PrivateID3Tree(PrivateEstimator, ForestClassifier):
         for level, nodes in run.levels(self.max_depth + 1):
             features = nodes.unused & (run.sizes > 1)
             splits = enough(run, nodes, features, each) & np.any(features, axis=1) & (level <= self.max_depth)
-            self._settle(run, nodes[~splits], each)
+            self._make_leaves(run, nodes[~splits], each)
             yield nodes[splits], features[splits]
 
 
@@ -150,7 +152,7 @@ class CountedID3Tree(PrivateID3Tree):
             sizes = run.count_children(inner, allowed, each / 2, classes=False)  # each / (2 |A|) a feature
             counts = run.count_children(inner, allowed, each / 2)
             chosen = noisy_gain(counts, sizes, run.sizes, allowed).argmax(axis=1)
-            self._settle(run, run.split_multiway(inner, chosen), each)  # those without room
+            self._make_leaves(run, run.split_multiway(inner, chosen), each)  # those without room
         return run.release()
 
     @claim("thm-sulq-id3", "thm-pinq-id3")
@@ -161,7 +163,7 @@ class CountedID3Tree(PrivateID3Tree):
         for level, nodes in run.levels(self.max_depth):
             features = nodes.unused & (run.sizes > 1)
             splits = np.any(features, axis=1)
-            self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
+            self._make_leaves(run, nodes[~splits], shares.leaf(level, selected=False))
             inner, allowed = nodes[splits], features[splits]
             counts = run.count_children(inner, allowed, shares.branch(level))
             n = counts.sum(axis=(1, 2)) / allowed.sum(axis=1)  # each feature counts the node once
@@ -170,8 +172,8 @@ class CountedID3Tree(PrivateID3Tree):
             gain = noisy_gain(counts, counts.sum(axis=2, keepdims=True), run.sizes, allowed)
             full = run.split_multiway(inner[grows], gain[grows].argmax(axis=1))
             for leaves in (inner[~grows], full):  # which have paid for their counts: thm-stop-budget
-                self._settle(run, leaves, shares.leaf(level, selected=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
+                self._make_leaves(run, leaves, shares.leaf(level, selected=True))
+        self._make_leaves(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     def lacking(self) -> dict[str, str]:

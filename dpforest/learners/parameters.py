@@ -219,7 +219,7 @@ class Parameter:
     @property
     def table(self) -> str:
         """The entry of the docstring's table."""
-        words = self.rule.words if self.rule else _spoken(self.kind)
+        words = self.rule.words if self.rule else _type_in_words(self.kind)
         default = "" if self.name == "schema" else f", default={_quoted(self.default)}"
         text = self.text
         if self.auto is not None:
@@ -355,7 +355,7 @@ def _quoted(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def _spoken(kind: Any) -> str:
+def _type_in_words(kind: Any) -> str:
     """A type as the table names it."""
     return " or ".join(getattr(part, "__name__", str(part)) for part in get_args(kind) or (kind,)).replace(
         "NoneType", "None"

@@ -156,12 +156,12 @@ def own_rows(
     A seeded lot is a keyed hash of that, so that neither other persons nor the order of the table change it.
     """
     crowded = np.flatnonzero(np.bincount(people.places)[people.places] > max_rows)
-    content = _words([*codes, labels], crowded) + ([] if ids is None else [ids[crowded]])
+    content = _packed_rows([*codes, labels], crowded) + ([] if ids is None else [ids[crowded]])
     order = np.lexsort((*content, people.places[crowded]))  # the last one comes first
     crowded, content = crowded[order], [word[order] for word in content]
     whose = people.places[crowded]
     names = keyed.siphash(_PUBLIC, people.names)[whose]
-    for word in [*content, _numbers([*content, whose]).astype(np.uint64)]:
+    for word in [*content, _number_repetitions([*content, whose]).astype(np.uint64)]:
         names = keyed.siphash(_PUBLIC, names ^ word)
     order = np.lexsort((chance.lots(names), whose))  # stable: rows with one lot stay in the order of what they say
     place = np.arange(len(whose)) - np.searchsorted(whose, whose)  # among the rows of the same person
@@ -170,16 +170,16 @@ def own_rows(
     return np.flatnonzero(kept)
 
 
-def _words(columns: Sequence[np.ndarray], rows: np.ndarray) -> list[np.ndarray]:
-    """What these rows say in columns of one byte, eight columns to a word of 64 bits."""
+def _packed_rows(columns: Sequence[np.ndarray], rows: np.ndarray) -> list[np.ndarray]:
+    """The codes of these rows, one byte a column, packed: eight columns to a word of 64 bits."""
     packed = [np.zeros(len(rows), dtype=np.uint64) for _ in range(0, len(columns), 8)]
     for number, column in enumerate(columns):
         packed[number // 8] |= column[rows].astype(np.uint64) << np.uint64(8 * (number % 8))
     return packed
 
 
-def _numbers(sorted_words: Sequence[np.ndarray]) -> np.ndarray:
-    """For each row its number, from 0, among the rows that are the same; these follow each other."""
+def _number_repetitions(sorted_words: Sequence[np.ndarray]) -> np.ndarray:
+    """Number each row, from 0, among the rows that are equal to it; equal rows follow each other."""
     first = np.ones(len(sorted_words[0]), dtype=bool)
     first[1:] = np.any([word[1:] != word[:-1] for word in sorted_words], axis=0)
     at = np.arange(len(first))

@@ -451,7 +451,7 @@ class Run:
         """
         if not len(nodes):
             return np.zeros((0, int(self.sizes.sum()), self.schema.n_classes if classes else 1), dtype=np.int64)
-        return self.curator.count_children(*self._asked(nodes), allowed, epsilon, classes=classes)
+        return self.curator.count_children(*self._query_arguments(nodes), allowed, epsilon, classes=classes)
 
     def sum_masses(self, leaves: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy masses of each leaf's targets, above the lower bound and below the upper: int64, (n_leaves, 2)."""
@@ -566,6 +566,6 @@ class Run:
         """The number of records: public under replace-one, else a leak."""
         return self.curator.size(leak)
 
-    def _asked(self, nodes: Frontier) -> tuple[Growth, np.ndarray, np.ndarray]:
-        """The forest, the ids of the nodes and their ledger scopes, as the curator takes them."""
+    def _query_arguments(self, nodes: Frontier) -> tuple[Growth, np.ndarray, np.ndarray]:
+        """Arguments of a curator's query about these nodes: the forest, their ids, and their ledger scopes."""
         return self.growth, nodes.nodes, nodes.scopes

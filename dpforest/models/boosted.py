@@ -116,7 +116,7 @@ class BoostedClassifier(Classifying):
         For two classes it is the probability at which the rounds come to rest (:prf:ref:`lem-link`).  With
         ``class_weight`` it is that of the weighted classes.
         """
-        return self._answer(self._scores(X))
+        return self._predict_from_scores(self._scores(X))
 
     @anywhere
     def predict(self, X: Any) -> np.ndarray:
@@ -136,7 +136,7 @@ class BoostedClassifier(Classifying):
         """The decision function after each round."""
         yield from (_decision(scores) for scores in self._staged(X))
 
-    def _answer(self, scores: np.ndarray) -> np.ndarray:
+    def _predict_from_scores(self, scores: np.ndarray) -> np.ndarray:
         return self._released().probabilities(scores)
 
     def _scores(self, X: Any) -> np.ndarray:
@@ -154,13 +154,15 @@ class BoostedRegressor(Regressing):
     @anywhere
     def predict(self, X: Any) -> np.ndarray:
         """The sum of the votes, within the declared target range: float64, shape (n_rows,)."""
-        return self._answer(self._released().scores(self._codes(X), n_jobs=self._n_threads()))
+        return self._predict_from_scores(self._released().scores(self._codes(X), n_jobs=self._n_threads()))
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """The predictions after each round."""
-        yield from map(self._answer, self._released().staged_scores(self._codes(X), n_jobs=self._n_threads()))
+        yield from map(
+            self._predict_from_scores, self._released().staged_scores(self._codes(X), n_jobs=self._n_threads())
+        )
 
-    def _answer(self, scores: np.ndarray) -> np.ndarray:
+    def _predict_from_scores(self, scores: np.ndarray) -> np.ndarray:
         return self.schema_.decode_target(np.clip(scores[:, 1] - scores[:, 0], 0, 1))
 
 

@@ -219,9 +219,9 @@ class ForestClassifier(Classifying):
         votes where leaves are labels, of noisy counts where they are counts.  Uniform where nothing is positive.  In a
         forest with shrinkage, the mean over the trees of :meth:`dpforest.models.forest.Forest.shares`.
         """
-        return self._answer(self._leaf_sums(X))
+        return self._predict_from_scores(self._leaf_sums(X))
 
-    def _answer(self, scores: np.ndarray) -> np.ndarray:
+    def _predict_from_scores(self, scores: np.ndarray) -> np.ndarray:
         values = np.maximum(scores, 0)
         total = values.sum(axis=1, keepdims=True)
         return np.where(total > 0, values / np.where(total > 0, total, 1), 1 / values.shape[1])
@@ -252,9 +252,9 @@ class ForestRegressor(Regressing):
         """
         forest = self._released()
         shares = forest.sum_leaves(self._codes(X), values=forest.shares()[:, :1], n_jobs=self._n_threads())
-        return self._answer(shares)
+        return self._predict_from_scores(shares)
 
-    def _answer(self, scores: np.ndarray) -> np.ndarray:
+    def _predict_from_scores(self, scores: np.ndarray) -> np.ndarray:
         return self.schema_.decode_target(np.clip(scores[:, 0] / self._released().n_trees, 0, 1))
 
 

@@ -138,9 +138,9 @@ class LinearRegressor(Regressing, LinearPredictor):
     @anywhere
     def predict(self, X: Any) -> np.ndarray:
         """The predicted target, float64, shape (n_rows,); within the declared range if the model says ``clip``."""
-        return self._answer(self._scores(X))
+        return self._predict_from_scores(self._scores(X))
 
-    def _answer(self, scores: np.ndarray) -> np.ndarray:
+    def _predict_from_scores(self, scores: np.ndarray) -> np.ndarray:
         share = (scores[:, 0] + 1) / 2
         return self.schema_.decode_target(np.clip(share, 0, 1) if self.linear_.clip else share)
 
@@ -154,9 +154,9 @@ class LinearClassifier(Classifying, LinearPredictor):
 
         With more than two classes, the probabilities of one against the rest, scaled to add up to one.
         """
-        return self._answer(self._scores(X))
+        return self._predict_from_scores(self._scores(X))
 
-    def _answer(self, scores: np.ndarray) -> np.ndarray:
+    def _predict_from_scores(self, scores: np.ndarray) -> np.ndarray:
         chances = sigmoid(np.clip(scores, -700, 700))
         if chances.shape[1] == 1:
             return np.concatenate([1 - chances, chances], axis=1)

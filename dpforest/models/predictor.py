@@ -220,7 +220,7 @@ class Predictor:
             raise NotFittedError(f"this {self._name()} instance is not fitted yet: call fit first")
         return getattr(self, f"{self._RELEASED}_")
 
-    def _answer(self, scores: np.ndarray) -> np.ndarray:
+    def _predict_from_scores(self, scores: np.ndarray) -> np.ndarray:
         """What the model says of records with these scores: class probabilities, or numbers of the target."""
         raise NotImplementedError
 
@@ -248,7 +248,7 @@ class Classifying(Predictor):
         """The accuracy of :meth:`predict`, see :meth:`sklearn.base.ClassifierMixin.score`; ``y`` may name a column."""
         from sklearn.base import ClassifierMixin
 
-        return ClassifierMixin.score(self, X, _truth(X, y), sample_weight)
+        return ClassifierMixin.score(self, X, _answers_column(X, y), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags
@@ -267,7 +267,7 @@ class Regressing(Predictor):
         """The coefficient of determination, see :meth:`sklearn.base.RegressorMixin.score`; ``y`` may name a column."""
         from sklearn.base import RegressorMixin
 
-        return RegressorMixin.score(self, X, _truth(X, y), sample_weight)
+        return RegressorMixin.score(self, X, _answers_column(X, y), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import RegressorTags
@@ -277,7 +277,7 @@ class Regressing(Predictor):
         return tags
 
 
-def _truth(X: Any, y: Any) -> Any:
+def _answers_column(X: Any, y: Any) -> Any:
     """The answers to the rows of X, of which ``y`` may be a column."""
     if not isinstance(y, str):
         return y

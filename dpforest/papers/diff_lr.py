@@ -87,7 +87,7 @@ class DiffLRRegressor(PrivateLinearRegressor):
         d = design.n_inputs
         terms = replace(objective_terms(d, design.intercept, 2.0, 1.0), answer=1.0)
         parts = [terms.only(*kinds) for kinds in PARTS]
-        noisy, sd = self._ask(run, design, parts, published_sensitivities(d))
+        noisy, sd = self._measure_products(run, design, parts, published_sensitivities(d))
         matrix, vectors = noisy[:d, :d] / d, noisy[:d, design.targets] / math.sqrt(d)
         ridge = self.deviations(4.0) * (sd * (1 / d))
         return self.released(*self.minimise(matrix, vectors, design, ridge, self.option("repair")))
@@ -102,7 +102,7 @@ class DiffLRRegressor(PrivateLinearRegressor):
         if run.relation == REPLACE_ONE:
             terms = replace(terms, count=0.0)
         parts = [terms.only(*kinds) for kinds in PARTS[1:]]
-        noisy, sd = self._ask(run, design, parts, [design.loss(part, run.relation) for part in parts])
+        noisy, sd = self._measure_products(run, design, parts, [design.loss(part, run.relation) for part in parts])
         ridge = self.deviations(2 * math.sqrt(design.n_features)) * sd
         if not design.intercept:
             return self.released(*self.through_zero(noisy, design, ridge))
@@ -111,10 +111,10 @@ class DiffLRRegressor(PrivateLinearRegressor):
         cross = noisy[design.features, design.targets]
         return self.released(*self.about_means(noisy, cross, count, means, design, ridge))
 
-    def _ask(
+    def _measure_products(
         self, run: Run, design: Design, parts: list[Weights], sensitivities: Sequence[float]
     ) -> tuple[np.ndarray, float]:
-        """Ask for each part at its share of the budget: the noisy sums, and the noise of a product of two features."""
+        """Sums of each part at its share of the budget, and the standard deviation of a product of two features."""
         counts = [np.count_nonzero(design.matrix(part)) for part in parts]
         each = shares(sensitivities, counts, self.option("split"))
         rates = [

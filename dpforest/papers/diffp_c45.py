@@ -105,10 +105,10 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
             least = math.sqrt(2) / epsilon * run.schema.n_classes * np.where(features, arity, 1).max(axis=1)
             splits: np.ndarray = np.any(features, axis=1)
             splits &= (sizes[-1] >= least) & (level <= self.max_depth)
-            self._settle(run, nodes[~splits], epsilon)  # 2.2
+            self._make_leaves(run, nodes[~splits], epsilon)  # 2.2
             columns = grid.choose_cuts(run, nodes[splits], columns[splits], epsilon, self._selection())  # 2.3
             chosen = run.choose_cut(nodes[splits], columns, epsilon, self._selection())  # 2.4
-            self._settle(run, grid.grow(run, splits, chosen), epsilon)  # those without room
+            self._make_leaves(run, grid.grow(run, splits, chosen), epsilon)  # those without room
         return self._pruned(run.release(), sizes)  # step 3
 
     @claim("thm-diffp-c45")
@@ -119,14 +119,15 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
         for level, nodes in run.levels(self.max_depth):
             columns = grid.within(nodes.unused)
             splits: np.ndarray = np.any(columns, axis=1)
-            self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
+            self._make_leaves(run, nodes[~splits], shares.leaf(level, selected=False))
             chosen = run.choose_cut(nodes[splits], columns[splits], shares.branch(level), self._selection())
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, grid.grow(run, splits, chosen), shares.leaf(level, selected=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
+            self._make_leaves(run, grid.grow(run, splits, chosen), shares.leaf(level, selected=True))
+        self._make_leaves(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return self._pruned(run.release())
 
-    def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+        """Make these nodes leaves, at this budget each: they hold noisy class counts, or a vote for the largest."""
         counts = run.count_classes(leaves, epsilon)
         run.set_leaf_values(leaves, one_vote(counts) if self.variant == "published" and not self.prune else counts)
 

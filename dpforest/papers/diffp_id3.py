@@ -90,8 +90,8 @@ class DiffPID3Classifier(PrivateID3Tree):
         """Algorithm 3: a noisy count at each node, then a leaf or a selection."""
         each = run.epsilon / (2 * (self.max_depth + 1))
         for nodes, features in self.splitting(run, each):
-            chosen = run.choose_feature(nodes, *self._exponent(run, each), features)
-            self._settle(run, run.split_multiway(nodes, chosen), each)  # those without room
+            chosen = run.choose_feature(nodes, *self._published_selection(run, each), features)
+            self._make_leaves(run, run.split_multiway(nodes, chosen), each)  # those without room
         return run.release()
 
     @claim("thm-diffp-id3", "cex-gain-ratio")
@@ -103,17 +103,17 @@ class DiffPID3Classifier(PrivateID3Tree):
         for level, nodes in run.levels(self.max_depth):
             features = nodes.unused & (run.sizes > 1)
             splits = np.any(features, axis=1)
-            self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
+            self._make_leaves(run, nodes[~splits], shares.leaf(level, selected=False))
             chosen = run.choose_feature(nodes[splits], shares.branch(level), how, features[splits])
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, run.split_multiway(nodes[splits], chosen), shares.leaf(level, selected=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
+            self._make_leaves(run, run.split_multiway(nodes[splits], chosen), shares.leaf(level, selected=True))
+        self._make_leaves(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     def _score(self) -> scores.Score:
         return scores.CLASSIFICATION[self.option("criterion")]
 
-    def _exponent(self, run: Run, epsilon: float) -> tuple[float, Selection]:
+    def _published_selection(self, run: Run, epsilon: float) -> tuple[float, Selection]:
         """The paper's selection, with its bound of the sensitivity of information gain in place of the exact one."""
         score = self._score()
         how = Selection(score, "exponential", "sensitivity", None, self.n_max)

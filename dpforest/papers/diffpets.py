@@ -96,7 +96,7 @@ class _DiffPETs(WithDelta, PrivateForest):
         half = max(1, schema.n_features // 2)  # h = k / 2
         return half if self.variant == "published" else min(half, TALL)
 
-    def _tries(self, run: Run) -> tuple[int, int]:
+    def _n_candidates(self, run: Run) -> tuple[int, int]:
         """How many features a node tries, the paper's K, and how many cuts of each."""
         return n_candidates(self.option("max_features"), len(run.sizes)), self.option("cuts_per_feature")
 
@@ -177,16 +177,16 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         for level, nodes in run.levels(height + 1):  # step 3, all trees at once
             run.count_records(nodes, eps_2)  # step 3.1: a leaf's N_D; nothing else uses it
             ends = pure(run.peek(nodes, PURITY)) | (level > height)  # step 3.2
-            self._settle_published(run, nodes[ends])
+            self._make_published_leaves(run, nodes[ends])
             inner = nodes[~ends]
-            cuts = cuts_at_values(run, inner, *self._tries(run), VALUES)  # step 3.3: K features, a cut of each
+            cuts = cuts_at_values(run, inner, *self._n_candidates(run), VALUES)  # step 3.3: K features, a cut of each
             choice = run.choose_candidate(inner, *cuts, eps_2, gini)  # step 3.3: exponent eps_2 / (2 Delta)
-            self._settle_published(
+            self._make_published_leaves(
                 run, run.split_chosen(inner, *cuts, choice)
             )  # step 3.4; what comes back found no room
         return run.release()  # step 4: its votes are added up
 
-    def _settle_published(self, run: Run, leaves: Frontier) -> None:
+    def _make_published_leaves(self, run: Run, leaves: Frontier) -> None:
         run.set_leaf_values(leaves, one_vote(run.peek(leaves, LABEL)))  # our reading: the exact most frequent class
 
     @claim("thm-diffpets", "thm-forest-delta")
@@ -194,11 +194,12 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         """The repair: cuts of the public range, *stop* is chosen, and noise on the counts of all classes."""
         tree_budget = run.start_forest(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
         shares = Shares("aligned-uniform", tree_budget, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
-        grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
+        grow_extra_trees(run, shares, self._selection(), partial(self._make_leaves, run), *self._n_candidates(run))
         step = 1 if self.leaf == "counts" else 0  # what a record adds to a leaf's noisy count; one vote has no noise
         return run.release(self.half_weight(shares.leaf(shares.depth, selected=False), step))
 
-    def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+        """Make these nodes leaves, at this budget each: they hold noisy class counts, or a vote for one label."""
         if self.leaf == "counts":
             run.set_leaf_values(leaves, run.count_classes(leaves, epsilon))
         else:
@@ -302,15 +303,15 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         for level, nodes in run.levels(height + 1):
             sizes = run.count_records(nodes, eps_2)  # at every node, before the stop is judged
             ends = accurate(run.peek_moments(nodes, ERROR), self.error_threshold) | (level > height)
-            self._settle_published(run, nodes[ends], sizes[ends], eps_2)
+            self._make_published_leaves(run, nodes[ends], sizes[ends], eps_2)
             inner = nodes[~ends]
-            cuts = cuts_at_values(run, inner, *self._tries(run), VALUES)
+            cuts = cuts_at_values(run, inner, *self._n_candidates(run), VALUES)
             choice = run.choose_candidate(inner, *cuts, eps_2, variance)  # formula (7)
             full = run.split_chosen(inner, *cuts, choice)  # no room within max_nodes
-            self._settle_published(run, full, sizes[np.isin(nodes.nodes, full.nodes)], eps_2)
+            self._make_published_leaves(run, full, sizes[np.isin(nodes.nodes, full.nodes)], eps_2)
         return run.release()
 
-    def _settle_published(self, run: Run, leaves: Frontier, sizes: np.ndarray, epsilon: float) -> None:
+    def _make_published_leaves(self, run: Run, leaves: Frontier, sizes: np.ndarray, epsilon: float) -> None:
         # the noisy sum, for the half of the level that a leaf's selection does not need, over the noisy count
         run.set_leaf_values(leaves, masses(run.sum_targets(leaves, epsilon), sizes))
 
@@ -319,10 +320,11 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         """The repair: cuts of the public range, *stop* is chosen, and noise on two masses."""
         tree_budget = run.start_forest(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
         shares = Shares("aligned-uniform", tree_budget, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
-        grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
+        grow_extra_trees(run, shares, self._selection(), partial(self._make_leaves, run), *self._n_candidates(run))
         return run.release(self.half_weight(shares.leaf(shares.depth, selected=False), TARGET_LEVELS))
 
-    def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+        """Make these nodes leaves, at this budget each: they hold two noisy masses."""
         run.set_leaf_values(leaves, run.sum_masses(leaves, epsilon))
 
     # -- the audit -------------------------------------------------------------------------------------------

@@ -92,13 +92,13 @@ class DiffPRFClassifier(PrivateID3Forest):
             half = shares.branch(level) / 2
             features = nodes.unused & (run.sizes > 1)
             splits = enough(run, nodes, features, half) & np.any(features, axis=1) & (level <= self.max_depth)
-            self._settle(run, nodes[~splits], half)  # 2.1
+            self._make_leaves(run, nodes[~splits], half)  # 2.1
             if not splits.any():
                 break
-            epsilon, how = self._exponent(run, half)  # 2.2
+            epsilon, how = self._published_selection(run, half)  # 2.2
             chosen = run.choose_feature(nodes[splits], epsilon, how, self._subset(run, features[splits]))
             without_room = run.split_multiway(nodes[splits], chosen)  # within max_nodes
-            self._settle(run, without_room, shares.leaf(level, selected=True))
+            self._make_leaves(run, without_room, shares.leaf(level, selected=True))
         return run.release()
 
     @claim("thm-diffprf")
@@ -113,15 +113,15 @@ class DiffPRFClassifier(PrivateID3Forest):
                 half = shares.branch(level) / 2
                 paid[splits] = half if math.isfinite(half) else 0.0
                 splits[splits] = enough(run, nodes[splits], features[splits], half)
-            self._settle(run, nodes[~splits], shares.leaf(level, selected=False) - paid[~splits])
+            self._make_leaves(run, nodes[~splits], shares.leaf(level, selected=False) - paid[~splits])
             epsilon, allowed = shares.branch(level) - paid[splits], self._subset(run, features[splits])
             chosen = run.choose_feature(nodes[splits], epsilon, self._selection(), allowed)
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, run.split_multiway(nodes[splits], chosen), shares.leaf(level, selected=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
+            self._make_leaves(run, run.split_multiway(nodes[splits], chosen), shares.leaf(level, selected=True))
+        self._make_leaves(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
-    def _exponent(self, run: Run, epsilon: float) -> tuple[float, Selection]:
+    def _published_selection(self, run: Run, epsilon: float) -> tuple[float, Selection]:
         """The paper's selection, with its bound of the sensitivity of information gain in place of the exact one."""
         how = self._selection()
         if not how.score.needs_cap:

@@ -92,7 +92,7 @@ class DiffPRFsClassifier(PrivateID3Forest):
             columns = grid.within(nodes.unused)
             features = grid.owners(columns)
             splits = ~pure(run.peek(nodes, PURITY)) & np.any(features, axis=1) & (level <= self.max_depth)
-            self._settle(run, nodes[~splits], half)  # 2.2
+            self._make_leaves(run, nodes[~splits], half)  # 2.2
             if not splits.any():
                 break
             columns = columns[splits] & self._subset(run, features[splits])[:, grid.owner]  # 2.3
@@ -100,7 +100,7 @@ class DiffPRFsClassifier(PrivateID3Forest):
             columns = grid.choose_cuts(run, nodes[splits], columns, part, self._selection())
             chosen = run.choose_cut(nodes[splits], columns, part, self._selection())
             without_room = grid.grow(run, splits, chosen)  # within max_nodes
-            self._settle(run, without_room, shares.leaf(level, selected=True))
+            self._make_leaves(run, without_room, shares.leaf(level, selected=True))
         return run.release()
 
     @claim("thm-diffprfs")
@@ -113,7 +113,7 @@ class DiffPRFsClassifier(PrivateID3Forest):
             columns = grid.within(nodes.unused)
             features = grid.owners(columns)
             splits = np.any(features, axis=1)
-            self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
+            self._make_leaves(run, nodes[~splits], shares.leaf(level, selected=False))
             columns = columns[splits] & self._subset(run, features[splits])[:, grid.owner]
             epsilon = shares.branch(level)
             if self.option("two_stage"):  # in parts for the numeric features that a node considers, and one more
@@ -121,8 +121,8 @@ class DiffPRFsClassifier(PrivateID3Forest):
                 columns = grid.choose_cuts(run, nodes[splits], columns, epsilon, self._selection())
             chosen = run.choose_cut(nodes[splits], columns, epsilon, self._selection())
             # a node that stops has paid for its selections: thm-stop-budget
-            self._settle(run, grid.grow(run, splits, chosen), shares.leaf(level, selected=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
+            self._make_leaves(run, grid.grow(run, splits, chosen), shares.leaf(level, selected=True))
+        self._make_leaves(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     FACTS = Facts(leaks="records", in_memory=True)

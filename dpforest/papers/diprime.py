@@ -106,7 +106,7 @@ class Reach:
         if self._ordered[feature]:
             bits[:, left] = np.arange(len(left)) > np.arange(len(left) - 1)[:, None]
         else:
-            sides = _sides(chance, len(left) - 1)
+            sides = _category_sets(chance, len(left) - 1)
             bits = np.zeros((len(sides), 256), dtype=bool)
             bits[:, left[1:]] = sides
         return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
@@ -123,8 +123,8 @@ class Reach:
         self._left = below
 
 
-def _sides(chance: Chance, n: int) -> np.ndarray:
-    """Sets of n categories, not empty, another one being left out: bool, shape (K, n)."""
+def _category_sets(chance: Chance, n: int) -> np.ndarray:
+    """Non-empty sets of n categories, all of them or ``DIVISIONS`` random ones: bool, shape (K, n)."""
     if n < 30 and 1 << n <= DIVISIONS:
         return (np.arange(1, 1 << n)[:, None] >> np.arange(n) & 1).astype(bool)
     sides = np.zeros((DIVISIONS, n), dtype=bool)
@@ -161,7 +161,7 @@ class _DiPriMe(PrivateForest):
         each, leaf = self._shares(epsilon)
         # of the budget of a level half is for the choice of a feature, of which there is one: see the chapter
         how = Selection(self._score, "exponential", "sensitivity")
-        self._grow(run, each, how, lambda leaves, level: self._say(run, leaves, leaf))  # steps 2 and 3
+        self._grow(run, each, how, lambda leaves, _: self._make_published_leaves(run, leaves, leaf))  # steps 2 and 3
         return run.release()
 
     @claim("thm-diprime")
@@ -171,37 +171,42 @@ class _DiPriMe(PrivateForest):
         each, leaf = self._shares(epsilon)
         how = Selection(self._score)
 
-        def settle(leaves: Frontier, level: int) -> None:
+        def make_leaves(leaves: Frontier, level: int) -> None:
             left = self.max_depth - level  # levels for which a branch that ends early has not paid
-            self._count(run, leaves, leaf + left * each if left else leaf)
+            self._make_leaves(run, leaves, leaf + left * each if left else leaf)
 
-        self._grow(run, each, how, settle)
+        self._grow(run, each, how, make_leaves)
         return run.release(self.half_weight(leaf, self._step()))
 
     def _shares(self, epsilon: float) -> tuple[float, float]:
         """What a level has of a tree's budget, and what a leaf."""
         return self.median_share * epsilon / self.max_depth, (1 - self.median_share) * epsilon
 
-    def _grow(self, run: Run, each: float, how: Selection, settle: Callable[[Frontier, int], None]) -> None:
-        """Cut nodes of a random feature at private medians; ``settle(leaves, level)`` gets those below that level."""
+    def _grow(self, run: Run, each: float, how: Selection, make_leaves: Callable[[Frontier, int], None]) -> None:
+        """Cut nodes of a random feature at private medians; those that are not cut get their values by ``make_leaves``.
+
+        ``make_leaves(leaves, level)`` is called with leaves that have ``level`` cuts above them.
+        """
         reach = Reach(run.sizes, run.ordered, self.n_estimators)
         for level, nodes in run.levels(self.max_depth):
             divisible = reach.divisible()
             grows = np.any(divisible, axis=1)
             grows[grows] = run.within_max_nodes(int(grows.sum()))
-            settle(nodes[~grows], level - 1)
+            make_leaves(nodes[~grows], level - 1)
             inner, places = nodes[grows], np.flatnonzero(grows)
             # the exponential mechanism at rate zero is the uniform law over what is allowed
             features = exponential(np.where(divisible[grows], 0.0, -np.inf), 0.0, run.chance)
-            masks = _medians(run, reach, inner, places, features, each, how)
+            masks = _choose_medians(run, reach, inner, places, features, each, how)
             run.split_binary(inner, features, masks)
             reach.divide(places, features, masks)
-        settle(run.frontier, self.max_depth)
+        make_leaves(run.frontier, self.max_depth)
 
-    def _say(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_published_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+        """Give leaves their values as published: a random one where a leaf has no records."""
         raise NotImplementedError
 
-    def _count(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+        """Give leaves their values as proved: noisy sums, at this budget each."""
         raise NotImplementedError
 
     def _step(self) -> int:
@@ -221,10 +226,10 @@ class _DiPriMe(PrivateForest):
     FACTS = Facts(leaks="records", in_memory=True)
 
 
-def _medians(
+def _choose_medians(
     run: Run, reach: Reach, nodes: Frontier, places: np.ndarray, features: np.ndarray, epsilon: float, how: Selection
 ) -> np.ndarray:
-    """The division of its feature that each node chooses: masks (n_nodes, 4)."""
+    """Choose a private median for each node, a division of its feature: masks (n_nodes, 4)."""
     found = np.zeros((len(nodes), 4), dtype=np.uint64)
     masks = [reach.divisions(run.chance, place, feature) for place, feature in zip(places, features, strict=True)]
     numbers = np.array([len(each) for each in masks], dtype=int)
@@ -270,7 +275,7 @@ class DiPriMeClassifier(_DiPriMe, PrivateForestClassifier):
     shrinkage: Annotated[float, Number(0, 1e6), SHRINKAGE] = 1.0
     _score = scores.balance
 
-    def _say(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_published_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         empty = run.peek(leaves, EMPTY).sum(axis=1) == 0
         full = leaves[~empty]
         # the rate is the same under either relation
@@ -281,7 +286,7 @@ class DiPriMeClassifier(_DiPriMe, PrivateForestClassifier):
         share[empty] = 1 + run.chance.integers(GRID - 1, int(empty.sum()))
         run.set_leaf_values(leaves, np.stack([GRID - share, share], axis=1))
 
-    def _count(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         run.set_leaf_values(leaves, run.count_classes(leaves, epsilon))
 
     def _step(self) -> int:
@@ -336,7 +341,7 @@ class DiPriMeRegressor(_DiPriMe, PrivateForestRegressor):
     _score = scores.moment_balance
 
     @claim("cex-diprime-mean")
-    def _say(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_published_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         size = run.peek_moments(leaves, SIZES)[:, 0]
         full, mean = size > 0, 1 + run.chance.integers(GRID - 1, len(leaves))
         # noise on the sum, divided by the exact size, is the noise of a mean of that size
@@ -346,7 +351,7 @@ class DiPriMeRegressor(_DiPriMe, PrivateForestRegressor):
         mean[full] = np.where(total < 0, 0, np.where(total >= most, GRID, within))
         run.set_leaf_values(leaves, np.stack([mean, GRID - mean], axis=1))
 
-    def _count(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         run.set_leaf_values(leaves, run.sum_masses(leaves, epsilon))
 
     def _step(self) -> int:

@@ -156,6 +156,7 @@ class _DPEBM(GaussianBoosted):
     def _bins(
         self, run: Run, histograms: Sequence[np.ndarray], n_records: float, occurs: np.ndarray | None = None
     ) -> list[Bins]:
+        """The bins of each feature, merged by noisy numbers of records; ``occurs`` marks the codes that have any."""
         target = max(n_records, 1.0) / (self.max_bins - 1)
         there = [None] * len(histograms) if occurs is None else np.split(occurs, np.cumsum(run.sizes)[:-1])
         return [
@@ -169,7 +170,7 @@ class _DPEBM(GaussianBoosted):
         n_features = len(bins)
         run.start_forest(n_features)
         tables = FeatureTables(run)
-        self._start(run, tables)
+        self._set_initial_scores(run, tables)
         cuts = [
             run.chance.subsets(max(n - 1, 1), min(self.max_leaves, n) - 1, self.n_estimators)
             for n in (len(each.weights) for each in bins)
@@ -177,16 +178,16 @@ class _DPEBM(GaussianBoosted):
         for number in run.rounds(self.n_estimators):
             for feature in range(n_features):
                 leaf_of, weights = bins[feature].leaves(cuts[feature][number])
-                sums = self._sums(run, tables.roots[[feature]], feature, leaf_of, budget) / FINEST
+                sums = self._sum_residuals(run, tables.roots[[feature]], feature, leaf_of, budget) / FINEST
                 steps = np.clip(self.learning_rate * sums / weights, -LOUDEST, LOUDEST)
                 run.add_scores(tables.move(feature, whole_votes(steps)[leaf_of]))
         tables.set_leaf_values()
         return boosted(run, self._link)
 
-    def _start(self, run: Run, tables: FeatureTables) -> None:
-        """Where the scores begin, if not at 0."""
+    def _set_initial_scores(self, run: Run, tables: FeatureTables) -> None:
+        """Give all records their first score, if it is not 0."""
 
-    def _sums(self, run: Run, root: Frontier, feature: int, leaf_of: np.ndarray, budget: float) -> np.ndarray:
+    def _sum_residuals(self, run: Run, root: Frontier, feature: int, leaf_of: np.ndarray, budget: float) -> np.ndarray:
         """Noisy sums of the residuals in the leaves of one feature, in steps of ``1 / FINEST``."""
         raise NotImplementedError
 
@@ -235,7 +236,7 @@ class DPEBMClassifier(_DPEBM, GaussianBoostedClassifier):
 
     _link = "softmax"
 
-    def _sums(self, run: Run, root: Frontier, feature: int, leaf_of: np.ndarray, budget: float) -> np.ndarray:
+    def _sum_residuals(self, run: Run, root: Frontier, feature: int, leaf_of: np.ndarray, budget: float) -> np.ndarray:
         return run.sum_residuals(root, Crossings.of([[(feature, leaf_of)]]), budget)
 
     FACTS = Facts(leaks="records", two_classes=True)
@@ -284,14 +285,14 @@ class DPEBMRegressor(_DPEBM, BoostedRegressor):
 
     _link = NO_LINK
 
-    def _start(self, run: Run, tables: FeatureTables) -> None:
+    def _set_initial_scores(self, run: Run, tables: FeatureTables) -> None:
         start = 0.5
         if self.variant == "published":
             low, high = run.schema.decode_target([0, 1])
             start = float(np.clip(-low / (high - low), -WideResiduals.limit, WideResiduals.limit))
         run.add_scores(tables.move(0, whole_votes(np.full(run.sizes[0], start))))
 
-    def _sums(self, run: Run, root: Frontier, feature: int, leaf_of: np.ndarray, budget: float) -> np.ndarray:
+    def _sum_residuals(self, run: Run, root: Frontier, feature: int, leaf_of: np.ndarray, budget: float) -> np.ndarray:
         if self.variant == "proved":
             return run.sum_target_residuals(root, feature, leaf_of, budget)
         # the noise that a residual of one range needs

@@ -72,7 +72,7 @@ def recut(cuts: np.ndarray, size: int, weights: np.ndarray, n_candidates: int) -
     return np.unique(np.clip(places, 1, size - 1)) - 1
 
 
-def _below(chance: Chance, high: np.ndarray) -> np.ndarray:
+def _uniform_below(chance: Chance, high: np.ndarray) -> np.ndarray:
     """A whole number from 0, uniformly below each of these."""
     drawn = np.zeros(len(high), dtype=np.int64)
     for most in np.unique(high):
@@ -108,9 +108,9 @@ def grow_totally_random(run: Run, cuts: Sequence[np.ndarray], features: np.ndarr
         nodes = nodes[grows]
         low, high, first, last, can = low[grows], high[grows], first[grows], last[grows], can[grows]
         at = np.arange(len(nodes))
-        drawn = _below(run.chance, can.sum(axis=1))
+        drawn = _uniform_below(run.chance, can.sum(axis=1))
         column = (can & (np.cumsum(can, axis=1) == drawn[:, None] + 1)).argmax(axis=1)
-        place = first[at, column] + _below(run.chance, (last - first)[at, column])
+        place = first[at, column] + _uniform_below(run.chance, (last - first)[at, column])
         ends = np.array([cuts[features[k]][p] for k, p in zip(column.tolist(), place.tolist(), strict=True)], dtype=int)
         chosen = features[column].astype(np.int32)
         run.split_binary(nodes, chosen, cut_masks(ends, run.sizes[chosen]))
@@ -205,6 +205,7 @@ class DPTRClassifier(GaussianBoostedClassifier):
 
     @property
     def _second(self) -> str:
+        """Which sum divides that of the residuals in a step."""
         return "hessian" if self.update == "newton" else "count"
 
     def _rounds_of_candidates(self, n_features: int) -> int:
@@ -237,28 +238,28 @@ class DPTRClassifier(GaussianBoostedClassifier):
                 sums = run.sum_hessians(roots[-1], feature, groups, hessians)
                 cuts[feature] = recut(cuts[feature], int(run.sizes[feature]), sums, self.n_candidates)
             if len(roots) == batch or number == self.n_estimators - 1:
-                self._step(run, Frontier.join(roots), leaves, steps, weight, most)
+                self._set_leaf_steps(run, Frontier.join(roots), leaves, steps, weight, most)
                 roots, leaves = [], []
         return boosted(run, "softmax")
 
     @claim("lem-leaf-steps")
-    def _step(
+    def _set_leaf_steps(
         self, run: Run, roots: Frontier, leaves: list[Frontier], rho: float, weight: float, most: int | None
     ) -> None:
-        """Let these trees, which learn from the same scores, say the mean of their steps."""
+        """Give the leaves of these trees, which learn from the same scores, their part of the mean of the steps."""
         trees = Forest.join(run.tree(root) for root in roots.nodes.tolist())
         is_leaf, sizes = trees.feature < 0, np.array([len(each) for each in leaves])
         places = np.zeros(trees.n_nodes, dtype=np.int64)
         places[is_leaf] = np.concatenate([np.arange(size) for size in sizes])
         sums = run.sum_steps(roots, trees, places, self._second, rho, weight)[np.arange(sizes.max()) < sizes[:, None]]
-        votes = whole_votes(self._steps(sums / FINEST, most) / len(roots))
+        votes = whole_votes(self._leaf_steps(sums / FINEST, most) / len(roots))
         values = np.zeros((trees.n_nodes, 2), dtype=np.int64)
         values[is_leaf, 1] = votes
         run.set_leaf_values(Frontier.join(leaves), values[is_leaf])
         run.add_scores(replace(trees, values=values))
 
     @claim("cex-dp-tr-size")
-    def _steps(self, sums: np.ndarray, most: int | None) -> np.ndarray:
+    def _leaf_steps(self, sums: np.ndarray, most: int | None) -> np.ndarray:
         """The step of each leaf by its noisy sums, (n_leaves, 2); ``most`` records bound them."""
         residuals, seconds = sums.T
         if most is not None and self.update != "averaging":

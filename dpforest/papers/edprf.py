@@ -119,12 +119,12 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
         shares = Shares("aligned", run.epsilon, self.max_depth + 1)  # formulas (9) and (10); leaves are a level, too
         for level, nodes in run.levels(self.max_depth):
             splits = nodes.splittable & ~pure(run.peek(nodes, PURITY))
-            self._settle(run, nodes[~splits], shares.leaf(level, selected=False))  # step 2.1
+            self._make_leaves(run, nodes[~splits], shares.leaf(level, selected=False))  # step 2.1
             inner = nodes[splits]
             feature = run.choose_feature(inner, shares.branch(level), self._selection())  # step 2.2
             crowded = run.split_multiway(inner, feature)  # the feature is gone below; no room within max_nodes: a leaf
-            self._settle(run, crowded, shares.leaf(level, selected=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))  # step 2.1, l = d
+            self._make_leaves(run, crowded, shares.leaf(level, selected=True))
+        self._make_leaves(run, run.frontier, shares.leaf(shares.depth, selected=False))  # step 2.1, l = d
         return run.release()
 
     @claim("thm-edprf", "thm-forest-delta")
@@ -133,15 +133,15 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
         run.start_forest(self.n_estimators, "assignment", self.max_nodes)
         shares = Shares(self.budget, run.budget, self.max_depth + 1)  # a level for each split of a path, one for leaves
         for level, nodes in run.levels(self.max_depth):
-            self._settle(run, nodes[~nodes.splittable], shares.leaf(level, selected=False))  # no feature is left
+            self._make_leaves(run, nodes[~nodes.splittable], shares.leaf(level, selected=False))  # no feature is left
             inner = nodes[nodes.splittable]
             feature = run.choose_feature(inner, shares.branch(level), self._selection())
             # what stops, or finds no room, has paid for its selection: thm-stop-budget
-            self._settle(run, run.split_multiway(inner, feature), shares.leaf(level, selected=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
+            self._make_leaves(run, run.split_multiway(inner, feature), shares.leaf(level, selected=True))
+        self._make_leaves(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
-    def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         """Make these nodes leaves, at this budget each: they hold noisy class counts, or a vote for one label."""
         if self.option("leaf") == "counts":
             values = run.count_classes(leaves, epsilon)

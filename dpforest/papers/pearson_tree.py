@@ -152,14 +152,14 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
         """Steps 1 to 9, a level at a time."""
         eps_1, eps_2 = (1 - self.leaf_share) * run.epsilon, self.leaf_share * run.epsilon
         eps_2 *= HISTOGRAM_SENSITIVITY[run.relation]  # the run would divide by it, and the patent does not
-        score = self._plant(run)  # steps 1 and 2
+        score = self._start_tree(run)  # steps 1 and 2
         rate = eps_1 / (2 * score.sensitivity(run.relation))  # epsilon_1 / (2 Delta q), on every level again
         for _, nodes in run.levels(self.max_depth):
             usable = nodes.unused & (run.sizes > 1)
             inner = np.any(usable, axis=1)
             inner[inner] = ~pure(run.peek(nodes[inner], PURITY))  # step 6
             inner[inner] = run.within_max_nodes(inner.sum())
-            self._settle(run, nodes[~inner], eps_2)
+            self._make_leaves(run, nodes[~inner], eps_2)
             parents = nodes[inner]
             qualities, ends = best_cuts(run, parents, usable[inner], CRITERIA[self.criterion], CUT)  # steps 3 to 5
             if self.option("selection") == "argmax":  # "the attribute with the largest output probability"
@@ -168,32 +168,32 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
                 feature = run.draw(parents, qualities, rate, score, "choose a feature by its best cuts")
             end = ends[np.arange(len(parents)), feature]
             run.split_binary(parents, feature, cut_masks(end, run.sizes[feature]), reuse=False)
-        self._settle(run, run.frontier, eps_2)
+        self._make_leaves(run, run.frontier, eps_2)
         return run.release()
 
     @claim("thm-pearson-tree")
     def as_proved(self, run: Run) -> Forest:
         """The repair: the public cuts of all features are candidates of one selection, and the levels share epsilon."""
         margin = self.stop_margin if self.option("stop") == "candidate" else None
-        how = Selection(self._plant(run), self.option("selection"), self.option("calibration"), margin)
+        how = Selection(self._start_tree(run), self.option("selection"), self.option("calibration"), margin)
         shares = Shares(self.option("budget"), run.epsilon, self.max_depth + 1, self.leaf_share)
         cuts = Cuts(run.sizes, np.ones(len(run.sizes), dtype=bool))
         for level, nodes in run.levels(self.max_depth):
             columns = cuts.columns(np.arange(len(nodes))) & nodes.unused[:, cuts.owner]
             inner = columns.any(axis=1)
-            self._settle(run, nodes[~inner], shares.leaf(level, selected=False))
+            self._make_leaves(run, nodes[~inner], shares.leaf(level, selected=False))
             choice = run.choose_cut(nodes[inner], columns[inner], shares.branch(level), how)
             grows = run.has_room(choice)
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, nodes[inner][~grows], shares.leaf(level, selected=True))
+            self._make_leaves(run, nodes[inner][~grows], shares.leaf(level, selected=True))
             feature, end = cuts.owner[choice[grows]], cuts.code[choice[grows]]
             cuts.divide(np.flatnonzero(inner)[grows], feature, end)
             run.split_binary(nodes[inner][grows], feature, cut_masks(end, run.sizes[feature]), self.option("reuse"))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
+        self._make_leaves(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
-    def _plant(self, run: Run) -> scores.Score:
-        """One tree, whose records are dealt out to the parts; returns the mean score over these."""
+    def _start_tree(self, run: Run) -> scores.Score:
+        """Start the tree and divide the records into parts; returns the score of a cut, its mean over the parts."""
         n_parts, score = self._n_parts(run.schema), CRITERIA[self.criterion]
         if self.max_depth:
             run.partition_records(n_parts)
@@ -202,7 +202,8 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
             score = scores.for_classes(score, run.schema.n_classes)
         return scores.averaged(score, n_parts)
 
-    def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+        """Make these nodes leaves, at this budget each: they hold noisy class counts."""
         run.set_leaf_values(leaves, run.count_classes(leaves, epsilon))
 
     def _n_parts(self, schema: Schema) -> int:

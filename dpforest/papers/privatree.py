@@ -140,8 +140,8 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
             # at this rate, for twice the sensitivity of the score is 1: half of the budget over twice the change
             rate = each / 2 / (2 * gini_change(sizes))
             chosen = run.choose_at_noisy_rates(nodes, *mine, rate, how, SCALE)
-            self._settle(run, run.split_chosen(nodes, *mine, chosen), leaf * both)  # those without room
-        self._settle(run, run.frontier, leaf * both)
+            self._make_leaves(run, run.split_chosen(nodes, *mine, chosen), leaf * both)  # those without room
+        self._make_leaves(run, run.frontier, leaf * both)
         return run.release()
 
     @claim("thm-privatree")
@@ -154,8 +154,8 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
         for _, nodes in run.levels(self.max_depth if len(cuts[0]) else 0):
             mine = _for_each(nodes, cuts)
             chosen = run.choose_candidate(nodes, *mine, each, Selection(scores.gini))
-            self._settle(run, run.split_chosen(nodes, *mine, chosen), leaf)
-        self._settle(run, run.frontier, leaf)
+            self._make_leaves(run, run.split_chosen(nodes, *mine, chosen), leaf)
+        self._make_leaves(run, run.frontier, leaf)
         return run.release()
 
     def _number_of_records(self, run: Run) -> tuple[int, float]:
@@ -177,7 +177,8 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
         return (epsilon - leaf) / self.max_depth, leaf
 
     @claim("thm-majority")
-    def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+        """Make these nodes leaves, at this budget each: they vote for a label that is chosen privately."""
         label = run.choose_label(leaves, epsilon, Selection())
         run.set_leaf_values(leaves, votes(label, run.schema.n_classes))
 

@@ -79,7 +79,7 @@ class _RandomTrees(WithDelta, PrivateForest):
         height = published_height(run.size(SIZE), run.sizes)
         share = run.start_forest(self.n_estimators, "all", self.max_nodes)
         for leaves in grow_multiway(run, height):  # step 1
-            run.set_leaf_values(leaves, self._count(run, leaves, share))  # step 2
+            run.set_leaf_values(leaves, self._leaf_values(run, leaves, share))  # step 2
         return run.release()
 
     @claim("thm-random-trees", "thm-forest-delta")
@@ -94,10 +94,11 @@ class _RandomTrees(WithDelta, PrivateForest):
             run.growth.require_room(self.n_estimators * (2 ** (height + 1) - 1), height)
             parts = [grow_random(run.growth, run.chance, run.sizes, run.ordered, height)]
         for leaves in parts:
-            run.set_leaf_values(leaves, self._count(run, leaves, share))
+            run.set_leaf_values(leaves, self._leaf_values(run, leaves, share))
         return run.release(self.half_weight(share, self._step()))
 
-    def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
+    def _leaf_values(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
+        """Noisy values of these leaves, at this budget each."""
         raise NotImplementedError
 
     def _step(self) -> int:
@@ -122,7 +123,7 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
     ICDM Workshops 2009, and Transactions on Data Privacy 5, 2012.
     """
 
-    def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
+    def _leaf_values(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
         return run.count_classes(leaves, epsilon)
 
     def _step(self) -> int:
@@ -159,7 +160,7 @@ class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
 
     shrinkage = 2.0
 
-    def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
+    def _leaf_values(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
         return run.sum_masses(leaves, epsilon)
 
     def _step(self) -> int:

@@ -138,7 +138,7 @@ class SBDTClassifier(GaussianBoostedClassifier):
             [[_, ones]] = run.count_classes(run.frontier[[0]], rate * HISTOGRAM_SENSITIVITY[run.relation])
             start = initial_score(float(ones), run.size(SIZE))
         rest = in_charges((1 - self.init_share) * epsilon, self.delta)
-        return self._boost(run, self._limits(rest, ADD_REMOVE, QUIET), start, stops=True)
+        return self._boost(run, self._filter_limits(rest, ADD_REMOVE, QUIET), start, stops=True)
 
     @claim("thm-s-bdt")
     def as_proved(self, run: Run) -> BoostedForest:
@@ -149,9 +149,10 @@ class SBDTClassifier(GaussianBoostedClassifier):
             counts = run.count_classes(run.frontier[[0]], self.init_share * run.budget)
             zeros, ones = np.maximum(counts[0], 1).tolist()
             start = min(max(initial_score(ones, zeros + ones), -_FARTHEST), _FARTHEST)
-        return self._boost(run, self._limits((1 - self.init_share) * run.budget, run.relation), start)
+        return self._boost(run, self._filter_limits((1 - self.init_share) * run.budget, run.relation), start)
 
-    def _limits(self, rho: float, relation: str, quiet: float = 1.0) -> FilterLimits:
+    def _filter_limits(self, rho: float, relation: str, quiet: float = 1.0) -> FilterLimits:
+        """What the filter of individual budgets allows: bounds of a record's sums, and a total of ``rho``."""
         gradient, hessian = (max(1, round(clip * FINEST)) for clip in (self.gradient_clip, self.hessian_clip))
         n_rounds = self.n_estimators + self.extra_estimators
         return FilterLimits(gradient, hessian, self.hessian_share, self.n_estimators, rho, relation, quiet, n_rounds)

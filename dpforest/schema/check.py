@@ -155,16 +155,16 @@ class _Look:
                 if isinstance(name, str):
                     self.note("the table", f"no names, and {shown(name)} should be one", "pass a frame")
         else:
-            columns = self._named(table)
+            columns = self._wanted_columns(table)
         for name in self.schema.columns:
             if name in columns:
                 self._column(name, columns[name])
         if isinstance(self.person, str) and self.person in self.schema.columns:
             self.note(f"persons {shown(self.person)}", "a column of the schema", "take it out of the schema")
-        self._beside("labels" if self.schema.classes is not None else "targets", self.y, columns, self._answers)
-        self._beside("persons", self.person, columns, self._persons)
+        self._check_argument("labels" if self.schema.classes is not None else "targets", self.y, columns, self._answers)
+        self._check_argument("persons", self.person, columns, self._persons)
 
-    def _named(self, table: frames.Columns) -> dict[str, Any]:
+    def _wanted_columns(self, table: frames.Columns) -> dict[str, Any]:
         names = list(map(str, table.names or ()))
         columns = {}
         for name in self.wanted:
@@ -177,7 +177,9 @@ class _Look:
                 columns[name] = table[names.index(name)]
         return columns
 
-    def _beside(self, where: str, given: Any, columns: dict[str, Any], look: Callable[[str, Any], None]) -> None:
+    def _check_argument(
+        self, where: str, given: Any, columns: dict[str, Any], look: Callable[[str, Any], None]
+    ) -> None:
         """Look at what is passed with the table, or named in it."""
         if given is None:
             return

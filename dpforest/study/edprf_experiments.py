@@ -89,14 +89,14 @@ class ExchangedForest(EDPRFClassifier):
         shares = Shares(self.plan, run.epsilon, self.max_depth + 1)
         for level, nodes in run.levels(self.max_depth):
             splits = nodes.splittable & ~pure(run.peek(nodes, PURITY))
-            self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
+            self._make_leaves(run, nodes[~splits], shares.leaf(level, selected=False))
             inner = nodes[splits]
             chosen = run.choose_feature(inner, shares.branch(level), self._with(self.splits))
-            self._settle(run, run.split_multiway(inner, chosen), shares.leaf(level, selected=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
+            self._make_leaves(run, run.split_multiway(inner, chosen), shares.leaf(level, selected=True))
+        self._make_leaves(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
-    def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+    def _make_leaves(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         if self.labels in LAPLACE:
             run.set_leaf_values(leaves, one_vote(run.count_classes(leaves, epsilon * LAPLACE[self.labels])))
         else:

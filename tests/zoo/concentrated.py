@@ -302,13 +302,13 @@ class NoisySumsTwiceAsSharp(Curator):
 
 
 class PermutesAndFlips(Curator):
-    def _drawn(self, behind, rate, mechanism, record=None):
+    def _draw(self, behind, rate, mechanism, record=None):
         return mechanisms.select("permute-and-flip", behind, rate / (record or self.unit * STEPS), self._chance)
 
 
 class SelectsTwiceAsSharp(Curator):
-    def _drawn(self, behind, rate, mechanism, record=None):
-        return super()._drawn(behind, 2 * rate, mechanism, record)
+    def _draw(self, behind, rate, mechanism, record=None):
+        return super()._draw(behind, 2 * rate, mechanism, record)
 
 
 class DearFlagship(PrivateBoostingClassifier):
@@ -577,7 +577,7 @@ class StartsFromTheSize(SBDTClassifier):
         run.start_forest(len(run.sizes))
         [[_, ones]] = run.count_classes(run.frontier[[0]], 0.1 * run.budget)
         start = initial_score(float(ones), len(run.curator._records.labels))
-        return self._boost(run, self._limits(0.9 * run.budget, run.relation), start)
+        return self._boost(run, self._filter_limits(0.9 * run.budget, run.relation), start)
 
 
 class DearSBDT(SBDTClassifier):
@@ -598,8 +598,8 @@ class CountsTwice(Curator):
 class LightScale(Curator):
     """Takes the lightest candidate for the heaviest."""
 
-    def _of_marginals(self, asked, rate, how):
-        return super()._of_marginals(asked, rate * max(asked.weights) / min(asked.weights), how)
+    def _choose_marginal(self, asked, rate, how):
+        return super()._choose_marginal(asked, rate * max(asked.weights) / min(asked.weights), how)
 
 
 class MergesByCounts(AIMClassifier):

@@ -34,7 +34,7 @@ ONE_SIDED = replace(scores.majority, _exact_range=lambda n: (1.0, 1.0))
 def drawn(curator, scopes, counts, rate, score, mechanism):
     """Labels by the counts of their classes, at a rate that the caller names; charged by what the score declares."""
     behind = below_best(fixed(counts), np.ones(counts.shape, dtype=bool))
-    choice = curator._drawn(behind, rate, mechanism)
+    choice = curator._draw(behind, rate, mechanism)
     curator._charge(scopes, rate, score, math.inf, "choose the label of a leaf", mechanism)
     return choice
 

@@ -533,7 +533,7 @@ def _of_forest(estimator: Any, n_canaries: Any, confidence: Any, random_state: A
     ends = _ends(rng, n_canaries, schema.n_classes, relation)  # class of the canary if the coin shows 0, 1; -1 for out
     classes = np.where(coins, ends[1], ends[0])
     there = classes >= 0
-    door, notes = _noting()
+    door, notes = _noise_recorder()
     forest, _ = estimator.replay(
         np.ascontiguousarray(cells[there].T), classes[there].astype(np.uint8), schema, epsilon, Seeded(rng), door=door
     )
@@ -627,7 +627,7 @@ class _Notes:
     trees: int = 1
 
 
-def _noting() -> tuple[type[Curator], _Notes]:
+def _noise_recorder() -> tuple[type[Curator], _Notes]:
     """A curator that notes how each leaf is made noisy, and looks at no answer."""
     notes = _Notes([])
 

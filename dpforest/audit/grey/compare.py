@@ -73,19 +73,21 @@ class Comparison:
         self.answers = 0
         self._ledger, self._relation = ledger, relation
         if _scopes(ledger) != _scopes(its_ledger):
-            self._find("control-flow", "the ledger", "opens other scopes on one data set than on the other")
+            self._add_finding("control-flow", "the ledger", "opens other scopes on one data set than on the other")
             return
         if ledger.delta != its_ledger.delta:
-            self._find("control-flow", "the ledger", "takes up its delta on one data set and not on the other")
+            self._add_finding("control-flow", "the ledger", "takes up its delta on one data set and not on the other")
             return
         if ledger.leaks != its_ledger.leaks:  # a card prints them, with their names
-            self._find("charge", "the ledger", "names other leaks on one data set than on the other")
+            self._add_finding("charge", "the ledger", "names other leaks on one data set than on the other")
         steps = list(zip(run.steps, again.steps, strict=True))
         moved = max((_moved(step, twin, again) for step, twin in steps), default=0)
         # a split into equal parts moves one record for a new one, and has a price for that
         most = int("equal-split" in ledger._kinds and relation == ADD_REMOVE)
         if moved > most:
-            self._find("moved", "the assignment", "gives records that did not change to other trees", moved, most)
+            self._add_finding(
+                "moved", "the assignment", "gives records that did not change to other trees", moved, most
+            )
         # in a tree that exchanged one record for another, the price is that of replacing one
         swapped = 0 < moved <= most
         self._paying = REPLACE_ONE if swapped else relation
@@ -93,49 +95,51 @@ class Comparison:
         sums = np.zeros(3)
         for step, twin in steps:
             if self._same_charges(step, twin):
-                sums += self._weigh(step, twin)
+                sums += self._compare_answers(step, twin)
         self.measured, self.loss = float(max(sums[:2])), float(abs(sums[2]))
         # three steps: a record leaves one tree, the new one takes its place, and it enters another
         limit = 3 * _as_if_assigned(ledger).paid(relation) if swapped else ledger.paid(relation)
         if len(self.found) == answers and exceeds(self.measured, limit):
             text = "lose more together than the ledger adds up to"
-            self._find("composition", "the answers", text, self.measured, limit)
+            self._add_finding("composition", "the answers", text, self.measured, limit)
 
-    def _find(self, kind: str, where: str, text: str, measured=None, allowed=None) -> None:
+    def _add_finding(self, kind: str, where: str, text: str, measured=None, allowed=None) -> None:
         self.found.append((kind, where, text, measured, allowed))
 
     def _same_charges(self, step: Step, twin: Step) -> bool:
         """Compare what was charged; False if the steps cannot be compared further."""
         if [charge.scopes.tolist() for charge in step.charges] != [charge.scopes.tolist() for charge in twin.charges]:
-            self._find("control-flow", step.query, "charges other scopes on one data set than on the other")
+            self._add_finding("control-flow", step.query, "charges other scopes on one data set than on the other")
             return False
         for charge, other in zip(step.charges, twin.charges, strict=True):
             if (charge.query, charge.mechanism) != (other.query, other.mechanism):  # a card prints them
-                self._find("charge", step.query, "is called by another name in one ledger than in the other")
+                self._add_finding("charge", step.query, "is called by another name in one ledger than in the other")
             if (gap := max(_gap(charge.costs[name], other.costs[name]) for name in RELATIONS)) > 0:
-                self._find("charge", charge.query, "is charged differently, the answers being the same", gap, 0)
+                self._add_finding("charge", charge.query, "is charged differently, the answers being the same", gap, 0)
         return True
 
-    def _weigh(self, step: Step, twin: Step) -> np.ndarray:
-        """Hold each answer against its charge; returns the sums of what was lost: there, back, by what was said."""
+    def _compare_answers(self, step: Step, twin: Step) -> np.ndarray:
+        """Compare the loss of each answer with its charge; returns the sums of the losses: there, back, as answered."""
         draws = [(d, e) for d, e in zip(step.draws, twin.draws, strict=True) if _reads(d) or _reads(e)]
         paid = [len(charge.scopes) for charge in step.charges]
         sizes = [*paid, *[None] * len(draws)][: len(draws)]
         concentrated = bool(self._ledger.delta)
-        rows = [_weight(draw, other, size, concentrated) for (draw, other), size in zip(draws, sizes, strict=True)]
+        rows = [
+            _weight_of_draws(draw, other, size, concentrated) for (draw, other), size in zip(draws, sizes, strict=True)
+        ]
         lost = np.zeros(3)
         for weight in rows:
             self.answers += len(weight.there)
             lost += weight.there.sum(), weight.back.sum(), weight.own.sum()
         if [len(weight.there) for weight in rows] == paid:
             for weight, charge in zip(rows, step.charges, strict=True):
-                self._hold(weight, charge)
+                self._check_charge(weight, charge)
         elif draws:
             # answers and charges that no order matches: all that was lost against all that was charged
             allowed = float(sum(self._allowed(charge).sum() for charge in step.charges))
             if exceeds(max(lost[:2]), allowed):
                 text = "loses more than was charged" if step.charges else "answers from the records, and is not charged"
-                self._find("loss", f"{step.query}, {draws[0][0].mechanism}", text, max(lost[:2]), allowed)
+                self._add_finding("loss", f"{step.query}, {draws[0][0].mechanism}", text, max(lost[:2]), allowed)
         return lost
 
     def _allowed(self, charge) -> np.ndarray:
@@ -146,7 +150,8 @@ class Comparison:
         costs = charge.costs[self._paying]
         return costs if self._paying == ADD_REMOVE else np.maximum(costs, charge.costs[ADD_REMOVE])
 
-    def _hold(self, weight: _Weight, charge) -> None:
+    def _check_charge(self, weight: _Weight, charge) -> None:
+        """Note where an answer changes by more than its rate was set for, or loses more than was charged."""
         if charge.mechanism == FILTERED:  # its rounds were charged together, and are held to that together
             return
         where, allowed = f"{charge.query}, {charge.mechanism}", self._allowed(charge)
@@ -161,13 +166,13 @@ class Comparison:
             if (over := exceeds(measured, most)).any():
                 row = int(np.argmax(np.where(over, measured, -1.0)))
                 level = _label_of(self._ledger, int(charge.scopes[row]))
-                self._find(kind, where, f"{text}, at {level}", float(measured[row]), float(most[row]))
+                self._add_finding(kind, where, f"{text}, at {level}", float(measured[row]), float(most[row]))
 
 
 # -- laws of one answer on two data sets -------------------------------------------------------------------------
 
 
-def _weight(draw: Draw, other: Draw, size: int | None, concentrated: bool) -> _Weight:
+def _weight_of_draws(draw: Draw, other: Draw, size: int | None, concentrated: bool) -> _Weight:
     """Weigh an answer, to so many scopes if it was charged for, by what it loses or by the rho that it needs."""
     if draw.law is None:
         return _weight_of_counts(draw, other, size, concentrated)

@@ -40,7 +40,7 @@ _ROWS = 8  # of a person who has several
 
 
 @cache
-def _says(place: int) -> Any:
+def _model_of_column(place: int) -> Any:
     """A released model that says the value of one of two binary columns."""
     rows = [[a, b] for a in (0, 1) for b in (0, 1)]
     model = EDPRFClassifier(epsilon=NON_PRIVATE, schema=binary_schema(2), n_estimators=1, max_depth=2, random_state=0)
@@ -111,7 +111,9 @@ def _test(epsilon: float, relation: str, slip: bool) -> Target:
 
     def draw(dataset: Dataset, rng: np.random.Generator) -> list[int]:
         """The record's cell is what the model says of it: its first column."""
-        found = evaluate(_says(0), *_table(dataset), epsilon, bins=2, relation=relation, random_state=_seed(rng))
+        found = evaluate(
+            _model_of_column(0), *_table(dataset), epsilon, bins=2, relation=relation, random_state=_seed(rng)
+        )
         return found.counts.astype(np.int64).ravel().tolist()
 
     estimator = kind(epsilon=epsilon, schema=cells_schema({"cell": 2}, _CLASSES), relation=relation)
@@ -124,7 +126,7 @@ def _choice(epsilon: float, relation: str, slip: bool) -> Target:
     def draw(dataset: Dataset, rng: np.random.Generator) -> int:
         """A record gains by either model as much as its column says."""
         X = [record[:2] for record in dataset]
-        models, seed = [_says(0), _says(1)], _seed(rng)
+        models, seed = [_model_of_column(0), _model_of_column(1)], _seed(rng)
         found = choose(models, X, [1] * len(X), epsilon, measure="accuracy", relation=relation, random_state=seed)
         return found.name
 

@@ -162,7 +162,7 @@ class Design:
 
     @property
     def n_inputs(self) -> int:
-        """Coordinates that have a coefficient: the features, and the intercept if there is one."""
+        """Number of coordinates that have a coefficient, which are the features, and the intercept if there is one."""
         return self.n_features + self.intercept
 
     @property

@@ -1,14 +1,19 @@
-"""One name, one thing: no class and no module of the library bears the name of another one."""
+"""One name, one thing: no class and no module of the library bears the name of another; what docstrings list."""
 
 from __future__ import annotations
 
 import ast
+import functools
+import importlib
+import inspect
+import pkgutil
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from sphinx.ext.napoleon import Config, NumpyDocstring
 
 import dpforest
 from dpforest import audit
@@ -96,3 +101,42 @@ def test_a_name_that_is_gone_is_found():
     text = head + '    """' + "\n    ".join(words) + '"""\n    a: int\n'
     assert undocumented(text) == ["A.b"]
     assert undocumented(text + "    b: int\n") == []
+
+
+def properties() -> Iterator[tuple[str, str]]:
+    """All public properties of the library's classes, each with its docstring."""
+    for module in pkgutil.walk_packages(dpforest.__path__, "dpforest."):
+        if module.name == "dpforest.__main__":
+            continue
+        for owner in vars(importlib.import_module(module.name)).values():
+            if not inspect.isclass(owner) or owner.__module__ != module.name or owner.__name__.startswith("_"):
+                continue
+            for name, value in vars(owner).items():
+                if isinstance(value, (property, functools.cached_property)) and not name.startswith("_"):
+                    yield f"{module.name}.{owner.__name__}.{name}", inspect.getdoc(value) or ""
+
+
+def has_a_type(text: str) -> bool:
+    """Whether the page would show what is before the first colon as a type, as in *Number: of all records*."""
+    settings = Config(napoleon_google_docstring=False)
+    shown = NumpyDocstring(text, settings, what="property", name="any").lines()
+    return any(line.startswith(":type:") for line in shown)
+
+
+def test_no_docstring_of_a_property_is_shown_as_a_type():
+    found = list(properties())
+    assert len(found) > 100
+    assert [name for name, text in found if has_a_type(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("Which nodes are leaves: bool, shape (n_nodes,).", True),
+        ("Which nodes are leaves, bool of shape (n_nodes,).", False),
+        ("Leaves, see :func:`leaves`.", False),
+        ("Leaves.\n\nTwo kinds: large and small.", False),
+    ],
+)
+def test_what_is_shown_as_a_type(text, typed):
+    assert has_a_type(text) is typed

@@ -164,7 +164,7 @@ class InMemoryRecords:
 
     @property
     def how(self) -> dict[str, Any]:
-        """The arguments of every kernel: which tree sees which record, and the number of threads that count."""
+        """The arguments of every kernel, which tree sees which record and the number of threads that count."""
         return {"assignment": self.assignment, "n_jobs": self.n_jobs}
 
     def side_weights(self, sides: np.ndarray, together: bool) -> np.ndarray:

@@ -184,7 +184,7 @@ class NodeQuery(Query):
 
     @property
     def where(self) -> tuple[Any, np.ndarray]:
-        """The forest, and for each of its nodes the row of the answer: int32, -1 for none."""
+        """The forest, and for each of its nodes the row of the answer, int32, -1 for none."""
         slots = np.full(len(self.splits.feature), -1, dtype=np.int32)
         slots[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
         return self.splits, slots

@@ -85,7 +85,7 @@ class Question:
 
     @cached_property
     def scored_at_once(self) -> Step:
-        """All of these as one: a walk down all trees, which adds in the same order."""
+        """All of these as one, by a walk down all trees, which adds in the same order."""
         forests, values = zip(*(arguments for _, arguments in self.scoring), strict=True)
         return InMemoryRecords.add_scores, (counting.Splits.join(forests), np.concatenate(values))
 

@@ -58,7 +58,7 @@ class Selection:
 
     @property
     def cap(self) -> float:
-        """The cap that the rate counts on: none with *stop*, whose score attains the supremum of R at any size."""
+        """The cap that the rate counts on; none with *stop*, whose score attains the supremum of R at any size."""
         return self.n_max if self.stop_margin is None or self.score.needs_cap else np.inf
 
 

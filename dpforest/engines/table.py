@@ -113,7 +113,7 @@ class Block:
 
     @property
     def ids(self) -> np.ndarray:
-        """The number of each record: of its key, or of its place in the table."""
+        """The number of each record, that of its key or of its place in the table."""
         if self.numbers is None:
             raise TableError(
                 "the trees share the records, and this engine keeps no order by which a record could be identified: "
@@ -307,7 +307,7 @@ class Table(ABC):
 
     @property
     def _hidden(self) -> bool | None:
-        """Whether progress bars are hidden, as tqdm takes it: None where there is no terminal."""
+        """Whether progress bars are hidden, as tqdm takes it, None where there is no terminal."""
         return None if self.progress is None else not self.progress
 
     def _timed(self, what: str, work: Callable[[], Iterable[PassResult]]) -> PassResult:

@@ -236,12 +236,12 @@ class Evaluation:
 
     @property
     def kind(self) -> str:
-        """What was tested: ``"two classes"``, ``"classes"`` or ``"numbers"``."""
+        """What was tested, one of ``"two classes"``, ``"classes"`` and ``"numbers"``."""
         return "numbers" if not self.classes else "two classes" if len(self.classes) == 2 else "classes"
 
     @property
     def middles(self) -> np.ndarray:
-        """The middles of the bins between 0 and 1: float64, shape (bins,)."""
+        """The middles of the bins between 0 and 1, float64 of shape (bins,)."""
         return (np.arange(self.bins) + 0.5) / self.bins
 
     def _measures(self) -> dict[str, tuple[Measure, tuple[float, float]]]:
@@ -278,7 +278,7 @@ class Evaluation:
 
     @property
     def _is_right(self) -> np.ndarray:
-        """Which cells and classes are right predictions: (n_cells, n_classes)."""
+        """Which cells and classes are right predictions, shape (n_cells, n_classes)."""
         return _kinds(len(self.counts), len(self.classes), self.bins).astype(float)
 
     @property

@@ -34,7 +34,7 @@ class Binning:
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many bins each feature has: int64, shape (n_features,)."""
+        """How many bins each feature has, int64 of shape (n_features,)."""
         return np.array([int(found.max()) + 1 for found in self.bins], dtype=np.int64)
 
 

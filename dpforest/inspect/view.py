@@ -69,7 +69,7 @@ class View:
 
     @cached_property
     def outputs(self) -> list[str]:
-        """What the numbers that are shown are about: the target, the second of two classes, or each class."""
+        """What the numbers that are shown are about, which is the target, the second of two classes, or each class."""
         if self.schema.classes is None:
             return ["target"]
         if self.kind != "forest" and self.schema.n_classes == 2:
@@ -188,7 +188,7 @@ class View:
 
     @cached_property
     def parents(self) -> np.ndarray:
-        """The node above each node, -1 above a root: int64, shape (n_nodes,)."""
+        """The node above each node, -1 above a root, int64 of shape (n_nodes,)."""
         forest, inner = self.forest, np.flatnonzero(self.forest.feature >= 0)
         found = np.full(forest.n_nodes, -1, dtype=np.int64)
         found[ranges(forest.first_child[inner], forest.arity[inner])] = np.repeat(inner, forest.arity[inner])
@@ -196,7 +196,7 @@ class View:
 
     @cached_property
     def bits(self) -> np.ndarray:
-        """The masks of all nodes, bit by bit: uint8, shape (n_nodes, 256)."""
+        """The masks of all nodes, bit by bit, uint8 of shape (n_nodes, 256)."""
         return np.unpackbits(np.ascontiguousarray(self.forest.mask).view(np.uint8), axis=1, bitorder="little")
 
     @cached_property

@@ -196,12 +196,12 @@ class Round:
 
     @property
     def counts(self) -> np.ndarray:
-        """Noisy weighted class counts of the leaves, in records: float64, shape (n_leaves, n_classes)."""
+        """Noisy weighted class counts of the leaves, in records, float64 of shape (n_leaves, n_classes)."""
         return np.concatenate(self._counts)
 
     @property
     def noise(self) -> np.ndarray:
-        """Scale of the noise of each leaf's counts, in records: float64, shape (n_leaves,)."""
+        """Scale of the noise of each leaf's counts, in records, float64 of shape (n_leaves,)."""
         return np.concatenate(self._noise)
 
 

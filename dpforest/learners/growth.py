@@ -40,7 +40,7 @@ class Frontier:
 
     @property
     def splittable(self) -> np.ndarray:
-        """Which nodes have a feature left: bool, shape (n_nodes,)."""
+        """Which nodes have a feature left, bool of shape (n_nodes,)."""
         return np.logical_or.reduce(self.unused, axis=1)
 
     def __getitem__(self, chosen: Any) -> Frontier:

@@ -54,7 +54,7 @@ class PrivateLinear(PrivateEstimator):
 
     @property
     def coding(self) -> str:
-        """How columns become coordinates: as in the papers, or about the middle where an intercept allows it."""
+        """How columns become coordinates, as in the papers or about the middle where an intercept allows it."""
         return "centred" if self.variant == "proved" and self.option("fit_intercept") else "unit"
 
     def design(self, run: Run, positive: int | None = None) -> Design:

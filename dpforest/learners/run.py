@@ -109,7 +109,7 @@ class Run:
 
     @property
     def budget(self) -> float:
-        """Budget of the fit in the unit of the charges: epsilon, or under a delta the rho of epsilon and delta."""
+        """Budget of the fit in the unit of the charges, epsilon, or under a delta the rho of epsilon and delta."""
         return in_charges(self.epsilon, self.ledger.delta)
 
     def without_delta(self, by_answers: bool = False) -> None:
@@ -161,7 +161,7 @@ class Run:
 
     @property
     def frontier(self) -> Frontier:
-        """The nodes that may be split now: the newest level."""
+        """The nodes that may be split now, which are the newest level."""
         return self.growth.frontier
 
     def rounds(self, n_rounds: int) -> Iterator[int]:

@@ -176,7 +176,7 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """The epsilon that is left: a fit of this epsilon is the last one."""
+        """The epsilon that is left, so that a fit of this epsilon is the last one."""
         return _at_most(_exactly(self._epsilon) - self._spent[0])
 
     @property

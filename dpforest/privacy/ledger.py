@@ -140,7 +140,7 @@ class Ledger:
 
     @property
     def promised_delta(self) -> float:
-        """The delta of every run: that of this one, or the one that another run may use."""
+        """The delta of every run, that of this one or the one that another run may use."""
         return self.delta or self.optional_delta
 
     @claim("lem-range-concentrated")
@@ -209,7 +209,7 @@ class Ledger:
 
     @property
     def kinds(self) -> set[str]:
-        """How scopes of this run compose: those of ``KINDS`` that it has."""
+        """How scopes of this run compose, which are those of ``KINDS`` that it has."""
         return set(self._kinds)
 
     @property

@@ -213,7 +213,7 @@ class Guarantee:
 
     @property
     def unit(self) -> str:
-        """Whom the guarantee speaks of: ``"one row"``, or a person of at most so many rows."""
+        """Whom the guarantee speaks of, ``"one row"`` or a person of at most so many rows."""
         return unit_of(self.max_rows)
 
     def to_dict(self) -> dict[str, Any]:

@@ -142,7 +142,7 @@ class GreyBoxAudit:
 
     @property
     def budget(self) -> float:
-        """What may be charged: the claim, or with a delta the rho that assures it."""
+        """What may be charged, which is the claim, or with a delta the rho that assures it."""
         return in_charges(self.claim, self.delta)
 
     @property

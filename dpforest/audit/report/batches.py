@@ -112,7 +112,7 @@ class Fits:
 
     @property
     def features(self):
-        """Of forests in words: what is at each place of the trees, see :func:`signatures`."""
+        """What is at each place of the trees, for forests in words; see :func:`signatures`."""
         return (lambda outputs: np.array([self._rows[said] for said in outputs])) if self.labels else None
 
     def law(self, dataset: Dataset) -> Law:

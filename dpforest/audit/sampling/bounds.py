@@ -436,7 +436,7 @@ class Betting:
 
     @property
     def p_value(self) -> float:
-        """One over the largest wealth so far: valid at any time."""
+        """One over the largest wealth so far, which is valid at any time."""
         return math.exp(-self._best[self._at])
 
     @property

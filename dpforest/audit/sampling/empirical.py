@@ -134,7 +134,7 @@ class EmpiricalAudit:
 
     @property
     def _bound(self) -> tuple[float, float]:
-        """What is proved and what is claimed: of the epsilon, or of the rho if one is promised."""
+        """What is proved and what is claimed, of the epsilon, or of the rho if one is promised."""
         return (self.epsilon_lower, self.claim) if self.rho is None else (self.rho_lower, self.rho)
 
     @property
@@ -365,7 +365,7 @@ class _Request:
 
     @property
     def bounded(self) -> tuple[float, bool]:
-        """What the test bounds: the epsilon that there is with a delta, or the rho."""
+        """What the test bounds, which is the epsilon that there is with a delta, or the rho."""
         return self.delta, self.rho is not None
 
 

@@ -81,7 +81,7 @@ class LikelihoodRatios:
 
     @property
     def ratios(self) -> Column:
-        """The quotients of the shares: 0 or infinite if an event was seen on one side alone, NaN if on neither."""
+        """The quotients of the shares, 0 or infinite if an event was seen on one side alone, NaN if on neither."""
         return _quotient(*self.shares.T)
 
     @property
@@ -135,7 +135,7 @@ class LikelihoodRatios:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row for each event: shares, ratio, interval, what the claim allows, and the exact ratio if known."""
+        """One row for each event, with shares, ratio, interval, what the claim allows, and the exact ratio if known."""
         low, high = self.intervals.T
         columns: dict[str, Any] = {
             "event": self.events,
@@ -150,7 +150,7 @@ class LikelihoodRatios:
 
     @property
     def rows(self) -> list[dict[str, str]]:
-        """The table for a page: numbers as they are read, and the interval in one column."""
+        """The table for a page, with numbers as they are read, and the interval in one column."""
         found = []
         for row in self.table.to_dict("records"):
             words = {

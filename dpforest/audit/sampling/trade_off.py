@@ -128,12 +128,12 @@ class TradeOff:
 
     @property
     def violated(self) -> bool:
-        """Whether the claim is refuted: somewhere the band lies below its curve."""
+        """Whether the claim is refuted, because somewhere the band lies below its curve."""
         return self.epsilon_lower > self.claim if self.rho is None else self.rho_lower > self.rho
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row for each test: estimates and upper bounds of its errors, and what the claim asks of type II."""
+        """One row for each test, with estimates and upper bounds of its errors, and what the claim asks of type II."""
         estimates, upper = self.errors.T, self.upper.T
         columns: dict[str, Any] = {
             "rejects the first where": self.tests,
@@ -183,7 +183,7 @@ class TradeOff:
 
     @property
     def _mistakes(self) -> np.ndarray:
-        """How often each test erred: where it rejects the first, and where it does not reject the second."""
+        """How often each test erred, where it rejects the first and where it does not reject the second."""
         first, second = np.array(self.hits, dtype=int).reshape(-1, 2).T
         return np.stack([first, self.n - second], axis=1)
 

@@ -57,7 +57,7 @@ class Finding:
 
     @property
     def sign(self) -> int:
-        """1, 0 or -1: reproduced, neither, the other way round."""
+        """1 for reproduced, 0 for neither, -1 for the other way round."""
         return {REPRODUCED: 1, OPPOSITE: -1}.get(self.verdict, 0)
 
     def beside(self, name: str, other: Finding) -> Finding:

@@ -45,7 +45,9 @@ def node_class_counts(codes, labels, n_classes, splits, slots, assignment=None, 
         When an array has the wrong type or shape, or a value out of range.
     """
     candidates = _no_candidates(int(np.max(slots, initial=-1)) + 1)
-    return _sums(codes, labels, check_classes(n_classes), splits, slots, *candidates, assignment, n_jobs, kernel)[0]
+    return _slot_sums(codes, labels, check_classes(n_classes), splits, slots, *candidates, assignment, n_jobs, kernel)[
+        0
+    ]
 
 
 def candidate_counts(
@@ -68,7 +70,9 @@ def candidate_counts(
     ndarray of int64, shape (n_slots, K, 2, n_classes)
     """
     n_classes = check_classes(n_classes)
-    whole, ones = _sums(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, kernel, known)
+    whole, ones = _slot_sums(
+        codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, kernel, known
+    )
     return np.stack([whole[:, None] - ones, ones], axis=2)
 
 
@@ -87,7 +91,7 @@ def node_sums(codes, labels, table, splits, slots, assignment=None, n_jobs=1, ke
     ndarray of int64, shape (n_slots, Q)
     """
     candidates = _no_candidates(int(np.max(slots, initial=-1)) + 1)
-    return _sums(codes, labels, check_table(table), splits, slots, *candidates, assignment, n_jobs, kernel)[0]
+    return _slot_sums(codes, labels, check_table(table), splits, slots, *candidates, assignment, n_jobs, kernel)[0]
 
 
 def candidate_sums(
@@ -102,7 +106,7 @@ def candidate_sums(
     ndarray of int64, shape (n_slots, K, 2, Q)
     """
     table = check_table(table)
-    whole, ones = _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, kernel, known)
+    whole, ones = _slot_sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, kernel, known)
     return np.stack([whole[:, None] - ones, ones], axis=2)
 
 
@@ -148,7 +152,7 @@ def feature_histograms(
     threads = check_threads(n_jobs)
 
     def walk(slots):
-        return _way(splits, slots, assignment.size > 0)[1]
+        return _visit_of(splits, slots, assignment.size > 0)[1]
 
     def add(path, first, last, out):
         room = rows.sorting_room(path, last - first, len(columns))
@@ -196,7 +200,7 @@ def sum_values(codes, splits, values, n_jobs=1, kernel="auto") -> np.ndarray:
     codes, values = check_values(codes, splits, values)
     n_rows, nobody = codes.shape[1], frozen(np.empty(0, np.int32))
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
-    (order, path), out = _way(splits, slots, False), np.zeros((values.shape[1], n_rows))
+    (order, path), out = _visit_of(splits, slots, False), np.zeros((values.shape[1], n_rows))
     row_cost, candidates = rows.cost(path, n_rows, 0, None), _no_candidates(0)
     plan = _program(kernel, row_cost, splits, order, slots, len(codes), *candidates, n_rows, None, False)
     if plan:
@@ -226,7 +230,7 @@ def apply(codes, splits, n_jobs=1) -> np.ndarray:
     splits, codes = Splits.of(splits), check_codes(codes)
     splits.check_codes(codes)
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
-    path, nobody = _way(splits, slots, False)[1], frozen(np.empty(0, np.int32))
+    path, nobody = _visit_of(splits, slots, False)[1], frozen(np.empty(0, np.int32))
     out = np.empty((len(splits.roots), codes.shape[1]), dtype=np.int32)
 
     def work(pieces):
@@ -279,16 +283,16 @@ def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=Non
     splits = Splits.of(splits)
     if features is None:
         features, masks = _no_candidates(int(np.max(slots, initial=-1)) + 1)
-    order, path = _way(splits, slots, assigned)
+    order, path = _visit_of(splits, slots, assigned)
     plan = program.prepare(splits, order, slots, n_features, features, masks)
-    planes, cells = _how(n_classes if isinstance(n_classes, np.ndarray) else check_classes(n_classes))
+    planes, cells = _layouts_of(n_classes if isinstance(n_classes, np.ndarray) else check_classes(n_classes))
     return {
         "rows": rows.cost(path, n_rows, features.shape[1], cells),
         "bits": program.cost(plan, n_rows, len(splits.roots), planes, assigned),
     }
 
 
-def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, kernel, known=None):
+def _slot_sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, kernel, known=None):
     """Sums of each slot, (n_slots, Q), and of its records inside each test, (n_slots, K, Q).
 
     ``table`` is a checked table, or the number of classes: that of its rows.  ``known`` may be the first answer.
@@ -306,8 +310,8 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
     n_sums = table if isinstance(table, int) else table.shape[1]
     if known is not None and (known.shape != (n_slots, n_sums) or known.dtype != np.int64):
         raise TypeError(f"known must be an int64 array of shape {(n_slots, n_sums)}, one line per slot")
-    assigned, (planes, cells) = assignment.size > 0, _how(table)
-    order, path = _way(splits, slots, assigned)
+    assigned, (planes, cells) = assignment.size > 0, _layouts_of(table)
+    order, path = _visit_of(splits, slots, assigned)
     row_cost = rows.cost(path, n_rows, n_candidates, cells)
     plan = _program(kernel, row_cost, splits, order, slots, len(codes), features, masks, n_rows, planes, assigned)
     threads = check_threads(n_jobs)
@@ -340,22 +344,22 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
     return combine(whole, weights) if known is None else known, combine(ones, weights)
 
 
-def _way(splits: Splits, slots: np.ndarray, assigned: bool) -> tuple[Visit, rows.Walk]:
+def _visit_of(splits: Splits, slots: np.ndarray, assigned: bool) -> tuple[Visit, rows.Walk]:
     """In which order the nodes are visited, and how the row kernel walks; of few nodes it is kept."""
     if len(slots) <= FEW:
-        return _known_way(splits, slots.tobytes(), assigned)
+        return _kept_visit(splits, slots.tobytes(), assigned)
     order = visit(splits, slots)
     return order, rows.walk(splits, order, slots, assigned)
 
 
 @lru_cache(maxsize=1 << 12)
-def _known_way(splits: Splits, raw: bytes, assigned: bool) -> tuple[Visit, rows.Walk]:
+def _kept_visit(splits: Splits, raw: bytes, assigned: bool) -> tuple[Visit, rows.Walk]:
     slots = np.frombuffer(raw, np.int32)
     order = visit(splits, slots)
     return order, rows.walk(splits, order, slots, assigned)
 
 
-def _how(table) -> tuple[Planes, Cells]:
+def _layouts_of(table) -> tuple[Planes, Cells]:
     """How either kernel sums the rows of a table, or counts that many classes."""
     return of_classes(table) if isinstance(table, int) else of_table(table)
 

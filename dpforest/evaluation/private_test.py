@@ -345,8 +345,7 @@ def evaluate(
         The price of all measures together.
     bins : int
         Of a probability or of an error: even, from 2 to 240; for K classes there are at most 240 / K, and one at
-        least.  More bins see
-        more, and hold more noise.
+        least.  More bins see more, and hold more noise.
     level : float
         With which the intervals are meant to hold, above 0.5 and below 1; approximately, for they come from a normal
         law.
@@ -391,20 +390,9 @@ def evaluate(
     check_count(bins, "bins", 2, MOST_CELLS)
     columns, declared = look(X, y, person, [model.schema_])
     classes = () if model.schema_.classes is None else tuple(model.schema_.classes.tolist())
-    width = 0.0
     groups, place = _groups(by, model.schema_, columns)
-    several = len(classes) > 2
-    most = MOST_CELLS // (len(groups) * (len(classes) if several else 1))
-    if by is not None and most < (1 if several else 2):
-        raise ValueError(f"{len(groups)} groups are too many for a table of {MOST_CELLS} cells: put some together")
-    if not classes:
-        low, high = model.schema_.target
-        width, bins = float(high - low), min(bins, most)
-    elif len(classes) == 2 and bins % 2:
-        raise ValueError(f"bins must be even, so that one edge is the middle, not {bins}")
-    else:
-        bins = max(1, min(bins, most if several else most - most % 2))
-    size = bins * (len(classes) if several else 1)
+    bins = _suited_bins(bins, len(classes), None if by is None else len(groups))
+    size = bins * (len(classes) if len(classes) > 2 else 1)
     kinds, most_rows = _kinds(size, len(classes), bins), persons.check_asked(person, max_rows, relation) or 1
     sizes = {"said": size * len(groups)} | ({"alike": n_alike_cells(most_rows)} if most_rows > 1 else {})
     tester = Evaluator(
@@ -435,23 +423,28 @@ def evaluate(
     for how_alike in alike:
         shares = np.bincount(kinds.ravel(), weights=table.ravel())
         effect = design_effect(how_alike.sum(axis=1), shares, table.sum(), most_rows)
+    low, high = (0, 0) if classes else model.schema_.target
+    found = tester.guarantee_, tester.ledger_
     whole = Evaluation(
-        table,
-        classes,
-        bins,
-        width,
-        len(groups) * variance,
-        level,
-        tester.guarantee_,
-        tester.ledger_,
-        design_effect=effect,
+        table, classes, bins, float(high - low), len(groups) * variance, level, *found, design_effect=effect
     )
     if by is None:
         return whole
-    parts = {
-        group: replace(whole, counts=table, variance=variance) for group, table in zip(groups, tables, strict=True)
-    }
+    parts = {group: replace(whole, counts=own, variance=variance) for group, own in zip(groups, tables, strict=True)}
     return replace(whole, groups=parts)
+
+
+def _suited_bins(bins: int, n_classes: int, n_groups: int | None) -> int:
+    """As many bins as were asked for, or as many as fit into a table of ``MOST_CELLS`` cells."""
+    several = n_classes > 2
+    most = MOST_CELLS // ((n_groups or 1) * (n_classes if several else 1))
+    if n_groups is not None and most < (1 if several else 2):
+        raise ValueError(f"{n_groups} groups are too many for a table of {MOST_CELLS} cells: put some together")
+    if not n_classes:
+        return min(bins, most)
+    if n_classes == 2 and bins % 2:
+        raise ValueError(f"bins must be even, so that one edge is the middle, not {bins}")
+    return max(1, min(bins, most if several else most - most % 2))
 
 
 def _predicted(size: int, n_classes: int, bins: int) -> np.ndarray:

@@ -146,6 +146,15 @@ _SOURCES = {
     SECURE: "secure: the operating system's entropy",
     UNKNOWN: "unknown, not for release",
 }
+#: The same in whole sentences.
+_RANDOMNESS = {
+    SEEDED: "Seeded: this model is for research and not for release. Anyone who has the seed, or finds it by trying, "
+    "can subtract the noise, or knows which rows were put aside before the fit, and then nothing above holds. Fit with "
+    "source='secure' for a release, and put rows aside without a seed.",
+    SECURE: "Secure: it came from the operating system's entropy and was not kept; the promise is as good as that.",
+    UNKNOWN: "Unknown: the file does not say where it came from. If it was seeded, anyone who has or finds the seed "
+    "can subtract the noise: do not release this model.",
+}
 
 
 def capped(n_max: float) -> str:
@@ -299,49 +308,13 @@ class Guarantee:
         finite = not math.isinf(self.epsilon)
         page = [_sentence(self._promise())]
         if finite:
-            it, one = ("it", "row") if self.max_rows is None else ("all rows of that person", "person")
-            neighbours = (
-                f"with or without {it}"
-                if self.relation == ADD_REMOVE
-                else (
-                    f"with {it} or with {'another' if self.max_rows is None else 'those of another'} in "
-                    f"{'its' if self.max_rows is None else 'their'} place"
-                )
-            )
-            factor = f"e^{display.up(self.epsilon)}"
-            means = (
-                (
-                    f"whatever this model turned out to be, it was at most {factor} times as likely with the one as "
-                    "with the other"
-                )
-                if not self.delta
-                else (
-                    f"whatever one may ask of this model, the answer was yes with a probability at most {factor} times "
-                    f"as large with the one as with the other, and {display.up(self.delta)} more"
-                )
-            )
-            page.append(
-                f"What that means. Take any one {one}, and the data {neighbours}: {means}. What is computed from the "
-                "model, by whomever, costs nothing more."
-            )
-            page.append(self._for_whom())
+            page += [self._meaning(), self._for_whom()]
         page += [f"Read without a charge. {_sentence(str(leak))}" for leak in self.leaks]
         if self.variant == "published":
             page.append("The variant. The paper's algorithm to the letter, which does not always keep what it claims.")
         else:
             page.append("The variant. The one that is proved in the book.")
-        page.append(
-            {
-                SEEDED: "The randomness. Seeded: this model is for research and not for release. Anyone who has the "
-                "seed, or finds it by trying, can subtract the noise, or knows which rows were put aside before the "
-                "fit, and then nothing above holds. Fit with source='secure' for a release, and put rows aside without "
-                "a seed.",
-                SECURE: "The randomness. Secure: it came from the operating system's entropy and was not kept; the "
-                "promise is as good as that.",
-                UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, anyone "
-                "who has or finds the seed can subtract the noise: do not release this model.",
-            }[self.source]
-        )
+        page.append(f"The randomness. {_RANDOMNESS[self.source]}")
         if any(name in ASSUMPTIONS for name in self.rests_on):
             page.append(
                 "On what it rests. The coins that say which row goes to which tree were computed by a hash under a "
@@ -361,6 +334,30 @@ class Guarantee:
         )
         page.append(f"Made by dpforest {self.version or 'of unknown version'}.")
         return "\n\n".join(page)
+
+    def _meaning(self) -> str:
+        """What a finite epsilon promises about one row, or one person."""
+        if self.max_rows is None:
+            one, it, replaced = "row", "it", "with it or with another in its place"
+        else:
+            one, it = "person", "all rows of that person"
+            replaced = f"with {it} or with those of another in their place"
+        neighbours = f"with or without {it}" if self.relation == ADD_REMOVE else replaced
+        factor = f"e^{display.up(self.epsilon)}"
+        if self.delta:
+            means = (
+                f"whatever one may ask of this model, the answer was yes with a probability at most {factor} times as "
+                f"large with the one as with the other, and {display.up(self.delta)} more"
+            )
+        else:
+            means = (
+                f"whatever this model turned out to be, it was at most {factor} times as likely with the one as with "
+                "the other"
+            )
+        return (
+            f"What that means. Take any one {one}, and the data {neighbours}: {means}. What is computed from the "
+            "model, by whomever, costs nothing more."
+        )
 
     def _for_whom(self) -> str:
         more = " and its delta" if self.delta else ""

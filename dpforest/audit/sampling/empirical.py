@@ -338,11 +338,11 @@ def empirical(
     rng = np.random.default_rng(random_state)
     asked = _Request(claim, n, confidence, kinds, method, delta, rho, law, features, relation)
     try:
-        found, grid = _audited(sample, named, rounds, asked, grain, rng, progress)
+        found, grid = _run_audit(sample, named, rounds, asked, grain, rng, progress)
         if grid is not None:  # the lowest bits tell the data sets apart: once more, without them
             seed = np.random.default_rng(int(rng.integers(2**32)))
             with suppress(ValueError, RuntimeError, SystemExit):  # such as nothing that varies: the first figure stays
-                found = replace(found, on_grid=_audited(sample, named, rounds, asked, grid, seed, progress)[0])
+                found = replace(found, on_grid=_run_audit(sample, named, rounds, asked, grid, seed, progress)[0])
     except SystemExit as left:
         raise RuntimeError(f"sample, law or features left the program: SystemExit({shown(left.code)})") from left
     return found
@@ -369,7 +369,7 @@ class _Request:
         return self.delta, self.rho is not None
 
 
-def _audited(
+def _run_audit(
     sample: Callable, pairs: list[NamedPair], rounds, asked: _Request, grain: bool | float | None, rng, progress: bool
 ) -> tuple[EmpiricalAudit, float | None]:
     """The audit, and the grid on which it is to be repeated, or None."""
@@ -394,20 +394,10 @@ def _audited(
 
     def outcome(at: int) -> EmpiricalAudit:
         event, hits = tested[at], counts[at]
-        likely, other = hits if event.first else hits[::-1]
         if betting:
             bound, violated, p = running[at].epsilon_lower, running[at].rejected, running[at].p_value
         else:
-            weight = None
-            if asked.method == "sharp":
-                p_seen, q_seen = ((hit + 0.5) / (event.draws + 1) for hit in event.hits)
-                weight = best_weight(p_seen, q_seen, n, n, asked.confidence, asked.delta)
-            bound = epsilon_lower(likely, n, other, n, asked.confidence, weight, asked.delta)
-            if asked.rho is None:
-                violated, p = bound > asked.claim, p_value(likely, n, other, n, asked.claim, weight, asked.delta)
-            else:
-                violated = rho_lower(likely, n, other, n, asked.confidence) > asked.rho
-                p = rho_p_value(likely, n, other, n, asked.rho)
+            bound, violated, p = _test_of_counts(asked, event, hits)
         return EmpiricalAudit(
             epsilon_lower=bound,
             confidence=asked.confidence,
@@ -431,6 +421,21 @@ def _audited(
     if bits is None or not (found.violated or chosen.event.bits) or not (alone := outcome(1)).epsilon_lower:
         return found, None
     return replace(found, lowest_bits=alone), suited_grid(both)
+
+
+def _test_of_counts(asked: _Request, event: Proposal, hits: tuple[int, int]) -> tuple[float, bool, float]:
+    """Lower bound of epsilon, whether the claim is refuted, and the p-value, of an event with so many hits."""
+    n = asked.n
+    likely, other = hits if event.first else hits[::-1]
+    weight = None
+    if asked.method == "sharp":
+        p_seen, q_seen = ((hit + 0.5) / (event.draws + 1) for hit in event.hits)
+        weight = best_weight(p_seen, q_seen, n, n, asked.confidence, asked.delta)
+    bound = epsilon_lower(likely, n, other, n, asked.confidence, weight, asked.delta)
+    if asked.rho is None:
+        return bound, bound > asked.claim, p_value(likely, n, other, n, asked.claim, weight, asked.delta)
+    violated = rho_lower(likely, n, other, n, asked.confidence) > asked.rho
+    return bound, violated, rho_p_value(likely, n, other, n, asked.rho)
 
 
 def _lowest_bits(both: tuple[Batch, Batch], asked: _Request) -> Proposal | None:

@@ -20,7 +20,7 @@ PAGES = book notebooks/rendered tests
 FRAME = dpforest _config.yml _toc.yml book/references.bib book/_static requirements.txt
 # What the book needs of the newest packages; of Jupyter Book no more than the extension that knows its settings.
 NEWEST = sphinx myst-nb sphinx-book-theme sphinx-proof sphinx-external-toc sphinx-design sphinx-togglebutton \
-  brython sphinx-copybutton sphinx-comments sphinx-multitoc-numbering sphinxcontrib-bibtex pytest
+  brython sphinx-copybutton sphinx-comments sphinx-multitoc-numbering sphinxcontrib-bibtex pytest hatchling
 newer = [ -n "$$(find $(1) -type f -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]
 # How many processes there are, which test goes to which, and what runs first, conftest.py says.
 PYTEST = $(PY) -m pytest -n auto --durations 20

@@ -62,6 +62,8 @@ _NOTEBOOK = re.compile(r"^:doc:[ \t]*\.\./(\S+\.ipynb)", re.MULTILINE)
 _TABLE = re.compile(r'<table (?:border="\d+" )?class="(?:dataframe|statements)"')
 _ROW = re.compile(r'(<th scope="row"><a href="(\w+)\.html">)[^<]*')
 _OF = re.compile(r"(\d+) of (\d+)")
+#: Names of places that mean another place on another page.
+_NUMBERED = re.compile(r"id\d+|proof|proof-content")
 _REFERENCE = re.compile(rf"({'|'.join(KINDS)}) ([\d.]+)")
 
 
@@ -316,6 +318,27 @@ def _chinese(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             _joined(block)
 
 
+def places(here: nodes.document, there: nodes.document) -> dict[str, str]:
+    """The anchors of an English page, and those of the same places of its Chinese page.
+
+    Sections have names of their own in each language, and follow each other in the same order.
+    """
+    own, other = (
+        {name for node in page.findall(nodes.Element) for name in node["ids"] if not _NUMBERED.fullmatch(name)}
+        for page in (here, there)
+    )
+    found = {}
+    for name in sorted(own):
+        for both in name.replace("equation-", f"equation-{PREFIX}", 1), PREFIX + name, name:
+            if both in other:
+                found.setdefault(name, both)
+    sections = [list(page.findall(nodes.section)) for page in (here, there)]
+    if len(sections[0]) == len(sections[1]):
+        for one, two in zip(*sections, strict=True):
+            found |= {name: two["ids"][0] for name in one["ids"] if name in own - set(found)}
+    return found
+
+
 def _other_language(app: Sphinx, page: str, _: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     """Say a page's language, and lead to its other one."""
     chinese, twin = page.startswith(EDITION), english(page)
@@ -330,7 +353,10 @@ def _other_language(app: Sphinx, page: str, _: str, context: dict[str, Any], doc
         context["metatags"] = context.get("metatags", "") + link
     language, name = ("en", "English") if chinese else (LANGUAGE, NAME)
     there = relative_uri(uri(page), uri(pages[language]))
-    switch = f'<p class="edition"><a href="{there}" lang="{language}" hreflang="{language}">{name}</a></p>'
+    known = places(*(app.env.get_doctree(pages[one]) for one in ("en", LANGUAGE)))
+    kept = escape(json.dumps({zh: en for en, zh in known.items()} if chinese else known, ensure_ascii=False))
+    at = f'href="{there}" lang="{language}" hreflang="{language}" data-places="{kept}"'
+    switch = f'<p class="edition"><a {at}>{name}</a></p>'
     context["body"] = f"{switch}\n{context['body']}"
     if chinese:
         context["language"] = LANGUAGE

@@ -23,6 +23,8 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: Of longer excerpts the first lines are shown, and how many follow.
 LINES = 150
+#: Where a reader finds out how a copy of the repository is had.
+COPY = "book/faq.html#where-is-the-repository"
 #: A file, and what to show of it: a name, or a name in a name.
 Place = tuple[Path, tuple[str, ...]]
 
@@ -127,7 +129,8 @@ def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
             for said in found.verdicts[claim]:
                 path, (test,) = of_test(said.test)
                 run = f"python -m pytest {path.relative_to(ROOT)}::{test}"
-                body.append(f"<p>Run it, in a copy of the repository: <code>{escape(run)}</code></p>")
+                copy = f'<a href="../{COPY}">a copy of the repository</a>'
+                body.append(f"<p>Run it, in {copy}: <code>{escape(run)}</code></p>")
                 body.append(shown(f"{claim}-test", "The test", path, (test,)))
             body += [shown(f"{claim}-{at}", "The code", *of_code(code)) for at, code in enumerate(found.code[claim])]
         yield f"evidence/{page}", {"parents": [], "title": title, "body": "\n".join(body)}, "page.html"

@@ -12,3 +12,13 @@ window.addEventListener("load", () => {
   ready.then(markWideEquations);
   window.addEventListener("resize", markWideEquations);
 });
+
+// The way to a page's other language leads to the same place of it, where that has one.
+function keepPlace() {
+  const way = document.querySelector("p.edition a");
+  if (!way) return;
+  const there = JSON.parse(way.dataset.places)[decodeURIComponent(location.hash.slice(1))];
+  way.hash = there ? `#${there}` : "";
+}
+document.addEventListener("DOMContentLoaded", keepPlace);
+window.addEventListener("hashchange", keepPlace);

@@ -66,10 +66,10 @@ def _configure(app: Sphinx, config: Config) -> None:
     config.copied_from = address("DPFOREST_REPOSITORY")  # type: ignore[attr-defined]
 
 
-def ship(folder: Path) -> None:
+def ship(folder: Path) -> list[Path]:
     """Make both files: one source gives the same bytes, and neither needs a network."""
-    for builder in WheelBuilder, SdistBuilder:
-        builder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    builders = WheelBuilder(str(ROOT)), SdistBuilder(str(ROOT))
+    return [Path(made) for each in builders for made in each.build(directory=str(folder), versions=["standard"])]
 
 
 def _finish(app: Sphinx, error: Exception | None) -> None:

@@ -227,6 +227,29 @@ def test_each_claim_leads_to_its_test_and_its_code_and_back() -> None:
         assert {f"{claim}-test", f"{claim}-0"} <= evidence.anchors
 
 
+def switch(page: str) -> tuple[str, dict[str, str]]:
+    """The page in the other language, and which places of it are the places of this one."""
+    text = (HTML / page).read_text(encoding="utf-8")
+    found = re.search(r'<p class="edition"><a href="([^"]*)"[^>]* data-places="([^"]*)">', text)
+    assert found, page
+    return os.path.normpath(os.path.join(os.path.dirname(page), found[1])), json.loads(html.unescape(found[2]))
+
+
+def test_the_other_language_has_the_same_places() -> None:
+    chinese = [page for page in PAGES if page.startswith("book/zh/")]
+    assert len(chinese) > 10
+    for page in chinese:
+        english, back = switch(page)
+        again, there = switch(english)
+        assert again == page
+        assert set(there) <= read(english).anchors
+        assert set(there.values()) == set(back) <= read(page).anchors
+        assert all(there[place] == name for name, place in back.items())
+        labels = {name for name in read(page).anchors if re.match("zh-(?:thm|lem|def|alg|pub|cex)-", name)}
+        assert {there[name.removeprefix("zh-")] for name in labels} == labels, page
+    assert switch("book/privacy.html")[1].keys() >= {"the-promise", "exercises", "exercise-privacy-7"}
+
+
 # --- what a browser shows --------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
@@ -386,6 +409,27 @@ def test_a_page_with_equations_is_light(page: str, server: str, opened: Any) -> 
     assert sum(sizes.values()) <= MOST_BYTES, sorted(sizes.items(), key=lambda entry: -entry[1])[:6]
     assert seen["set"] == seen["spoken"] > 0
     assert seen["foreign"] == []  # glyphs that the font lacks: name them in book/mathjax/build.mjs, and `make mathjax`
+
+
+def test_the_switch_of_language_keeps_the_place(server: str, browser: Any) -> None:
+    def way() -> str:
+        return browser.execute_script("return document.querySelector('p.edition a').href")
+
+    english, chinese = f"{server}/book/privacy.html", f"{server}/book/zh/privacy.html"
+    same = {"thm-path": "zh-thm-path", "check-privacy-7": "check-privacy-7"}
+    for place, there in {**same, "an-account": switch("book/privacy.html")[1]["an-account"]}.items():
+        for url, other in ((f"{english}#{place}", f"{chinese}#{there}"), (f"{chinese}#{there}", f"{english}#{place}")):
+            browser.get("about:blank")
+            show(browser, url, DESKTOP)
+            assert way() == other
+    for place, other in (("nowhere", chinese), ("", chinese), ("def-privacy", f"{chinese}#zh-def-privacy")):
+        show(browser, english, DESKTOP)
+        browser.execute_async_script(
+            "const [place, done] = arguments; addEventListener('hashchange', () => setTimeout(done, 0), {once: true});"
+            "location.hash = place; if (!place) done();",
+            place,
+        )
+        assert way() == other
 
 
 def test_equations_are_rendered_somewhere(server: str, browser: Any) -> None:

@@ -17,6 +17,7 @@ import PIL.Image
 import pytest
 import yaml
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
 from tests import not_run
@@ -166,6 +167,70 @@ def test_the_archive_has_every_notebook_and_is_the_same_bytes(tmp_path):
     others = set(found) - set(sources)
     assert len(others) > 20
     assert all(re.fullmatch(r"exercises/\w+\.ipynb", name) for name in others)
+
+
+def installing(folder, monkeypatch, repository):
+    """How an English page and a Chinese one say to install, with this address of the repository ('' for none)."""
+    if repository:
+        monkeypatch.setenv("DPFOREST_REPOSITORY", repository)
+    else:
+        monkeypatch.delenv("DPFOREST_REPOSITORY", raising=False)
+    monkeypatch.setattr(import_module("shipped"), "ship", lambda folder: [])
+    (folder / "book" / "zh").mkdir(parents=True)
+    text = "A title\n=======\n\n.. shipped:: wheel\n\n   pip install ./WHEEL\n\n.. shipped:: copy\n\n   make book\n"
+    for page in ("index", "book/zh/intro"):
+        (folder / f"{page}.rst").write_text(text, encoding="utf-8")
+    quiet = {"status": None, "warning": None, "confoverrides": {"extensions": ["shipped"]}}
+    app = Sphinx(folder, None, folder / "out", folder / "trees", "html", **quiet)
+    app.build()
+    pages = [app.env.get_doctree(page) for page in ("index", "book/zh/intro")]
+    return [
+        ([n.astext() for n in page.findall(nodes.literal_block)], [n["refuri"] for n in page.findall(nodes.reference)])
+        for page in pages
+    ]
+
+
+def test_a_page_says_how_the_library_and_a_copy_of_the_repository_are_had(tmp_path, monkeypatch):
+    version = BUILT["cited"]()["version"]
+    wheel, archive = f"dpforest-{version}-py3-none-any.whl", f"dpforest-{version}.tar.gz"
+    unpacked = f"$ tar xf {archive}\n$ cd dpforest-{version}\n$ make book"
+    cloned = f"$ git clone {REPOSITORY} dpforest\n$ cd dpforest\n$ make book"
+    for repository, copied, files in (("", unpacked, [wheel, archive]), (REPOSITORY, cloned, [wheel])):
+        found = installing(tmp_path / (repository[:5] or "none"), monkeypatch, repository)
+        for (blocks, links), up in zip(found, ("", "../../"), strict=True):
+            assert blocks == [f"$ pip install ./{wheel}", copied]
+            assert links == [f"{up}_downloads/{file}" for file in files]
+
+
+def test_what_a_page_offers_is_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    shipped = import_module("shipped")
+    one, other = (shipped.ship(tmp_path / name) for name in "ab")
+    wheel, archive = shipped.names()
+    assert [path.name for path in one] == [path.name for path in other] == [wheel, f"{archive}.tar.gz"]
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+
+
+@needs_book
+def test_readers_find_the_wheel_and_the_repository():
+    """A page that speaks of the repository leads to it; where an address was known, by a clone."""
+    wheel, archive = import_module("shipped").names()
+    for page in ("book/faq", "book/intro", "book/zh/intro"):
+        text = (HTML / f"{page}.html").read_text(encoding="utf-8")
+        up = "../" * page.count("/")
+        assert f'href="{up}_downloads/{wheel}"' in text, page
+        unpacked, cloned = f'href="{up}_downloads/{archive}.tar.gz"', "git clone http"
+        assert unpacked in text or cloned in re.sub("<[^>]*>", "", text), page
+    for name in (wheel, f"{archive}.tar.gz"):
+        assert (HTML / "_downloads" / name).stat().st_size > 500_000
+    evidence = list((HTML / "evidence").glob("*.html"))
+    assert len(evidence) > 20
+    for path in evidence:
+        text = path.read_text(encoding="utf-8")
+        assert text.count("Run it, in <a ") == text.count('href="../book/faq.html#where-is-the-repository"') > 0, path
+    for path in PAGES:
+        if "book/rooms" not in str(path) and "changelog" not in path.name:
+            assert "in a copy of the repository" not in path.read_text(encoding="utf-8"), path
 
 
 def test_rules_are_kept_for_classes_that_there_are():

@@ -291,7 +291,10 @@ needs_book = pytest.mark.skipif(not PAGES and "CI" not in os.environ, reason=not
 FIVE = {
     ("privacy", "7"): ("return 3", "Line 5 of the check: 1/4 against 1/2: the rare output decides"),
     ("mechanisms", "8"): ("return threshold", "Line 3 of the check: 16, not 10"),
-    ("scores", "11"): ("return 2, 2, 2", "Line 10 of the check: [[1, -1]] gives 2, 2, 2: one up, one down: nothing is gained"),
+    ("scores", "11"): (
+        "return 2, 2, 2",
+        "Line 10 of the check: [[1, -1]] gives 2, 2, 2: one up, one down: nothing is gained",
+    ),
     ("budgets", "8"): ("return weights", "Line 7 of the check: shares of [1, 1] add up to 2"),
     ("tree", "6"): ("return [0], 0, (1,)", "Line 5 of the check: 1/3 against 1/6 keeps the promise"),
 }

@@ -66,15 +66,16 @@ def _configure(app: Sphinx, config: Config) -> None:
     config.copied_from = address("DPFOREST_REPOSITORY")  # type: ignore[attr-defined]
 
 
-def ship(folder: Path) -> list[Path]:
-    """Make both files: one source gives the same bytes, and neither needs a network."""
-    builders = WheelBuilder(str(ROOT)), SdistBuilder(str(ROOT))
-    return [Path(made) for each in builders for made in each.build(directory=str(folder), versions=["standard"])]
+def ship(folder: Path, repository: str = "") -> list[Path]:
+    """Make the files that pages lead to: one source gives the same bytes, and no network is needed."""
+    builders = [WheelBuilder] if repository else [WheelBuilder, SdistBuilder]
+    made = [each(str(ROOT)).build(directory=str(folder), versions=["standard"]) for each in builders]
+    return [Path(file) for files in made for file in files]
 
 
 def _finish(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
-        ship(Path(app.outdir, FOLDER))
+        ship(Path(app.outdir, FOLDER), app.config.copied_from)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

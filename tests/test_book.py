@@ -432,6 +432,16 @@ def test_the_switch_of_language_keeps_the_place(server: str, browser: Any) -> No
         assert way() == other
 
 
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@pytest.mark.parametrize("place", ["privacy.html#thm-account", "zh/privacy.html#zh-thm-account", "scores.html#gini"])
+def test_a_page_that_is_opened_at_a_place_shows_it(server: str, browser: Any, place: str, width: int) -> None:
+    """Equations are set after the browser went there, and move what is below them."""
+    browser.get("about:blank")
+    show(browser, f"{server}/book/{place}", width)
+    top = "return document.getElementById(location.hash.slice(1)).getBoundingClientRect().top"
+    assert 0 <= browser.execute_script(top) < 150
+
+
 def test_equations_are_rendered_somewhere(server: str, browser: Any) -> None:
     """Guards the test above against passing because no page has any mathematics."""
     show(browser, f"{server}/{WITH_EQUATIONS[0]}", DESKTOP)

@@ -7,9 +7,23 @@ function markWideEquations() {
     equation.classList.toggle("wide", drawing !== null && drawing.getBoundingClientRect().width > line.clientWidth);
   }
 }
+// A page that is opened at a place shows it when its equations are set, for they move what is below them; unless the
+// reader has moved meanwhile, or comes back to where the page was left.
+let moved = false;
+for (const kind of ["wheel", "touchstart", "pointerdown", "keydown"]) {
+  window.addEventListener(kind, () => { moved = true; }, { once: true, passive: true });
+}
+function showPlace() {
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const [opened] = performance.getEntriesByType("navigation");
+  if (place && !moved && opened && opened.type === "navigate") place.scrollIntoView({ behavior: "instant" });
+}
 window.addEventListener("load", () => {
   const ready = window.MathJax && window.MathJax.startup ? window.MathJax.startup.promise : Promise.resolve();
-  ready.then(markWideEquations);
+  ready.then(() => {
+    markWideEquations();
+    showPlace();
+  });
   window.addEventListener("resize", markWideEquations);
 });
 

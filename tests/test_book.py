@@ -478,10 +478,11 @@ TYPED = {
     "partial dependence": "inspecting", "reconstruction": "attacks", "outliers": "no_scaling", "glossary": "glossary",
     "permute_and_flip_law": "mechanisms", "EDPRFClassifier": "EDPRFClassifier", "save a model": "handing_over",
     "random forest": "comparison", "epsilon choose": "which_epsilon", "categorical": "faq", "sklearn pipeline": "faq",
-    "predict_proba": "learners", "composition": "privacy", "json": "faq", "pandas": "hospital", "LightGBM": "comparison",
-    "missing data": "faq", "source code": "faq", "download": "faq", "python version": "faq", "pickle": "handing_over",
-    "gradient boosting": "private_boosting", "cross validation": "evaluation", "neighbouring datasets": "privacy",
-    "small data": "which_epsilon", "warning": "troubleshooting", "exercises": "reading", "decision tree": "glossary",
+    "predict_proba": "learners", "composition": "privacy", "json": "faq", "pandas": "hospital",
+    "LightGBM": "comparison", "missing data": "faq", "source code": "faq", "download": "faq", "python version": "faq",
+    "pickle": "handing_over", "gradient boosting": "private_boosting", "cross validation": "evaluation",
+    "neighbouring datasets": "privacy", "small data": "which_epsilon", "warning": "troubleshooting",
+    "exercises": "reading", "decision tree": "glossary",
 }  # fmt: skip
 
 

@@ -202,6 +202,7 @@ def test_a_page_says_how_the_library_and_a_copy_of_the_repository_are_had(tmp_pa
             assert links == [f"{up}_downloads/{file}" for file in files]
 
 
+@pytest.mark.slow
 def test_what_a_page_offers_is_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
     shipped = import_module("shipped")

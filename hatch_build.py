@@ -18,8 +18,8 @@ def urls(environment: Mapping[str, str]) -> dict[str, str]:
     addresses = {}
     for name in ("DPFOREST_REPOSITORY", "DPFOREST_SITE"):
         addresses[name] = environment.get(name, "").strip().rstrip("/")
-        if addresses[name] and not addresses[name].startswith("https://"):
-            raise ValueError(f"{name} must be an address that begins with https://, not {addresses[name][:80]!r}")
+        if addresses[name] and not addresses[name].startswith(("https://", "http://")):
+            raise ValueError(f"{name} must begin with https:// or http://, not {addresses[name][:80]!r}")
     found = {}
     if repository := addresses["DPFOREST_REPOSITORY"]:
         found = {

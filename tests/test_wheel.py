@@ -78,8 +78,10 @@ def test_its_metadata_says_the_version_and_no_address_that_nobody_gave(shipped, 
     assert urls["Issues"] == "https://example.org/dpforest/issues"
     assert urls["Documentation"] == "https://example.org/book"
     monkeypatch.setenv("DPFOREST_SITE", "example.org")
-    with pytest.raises(ValueError, match="DPFOREST_SITE must be an address"):
+    with pytest.raises(ValueError, match="DPFOREST_SITE must begin with https"):
         built(ROOT, tmp_path, WheelBuilder)
+    monkeypatch.setenv("DPFOREST_SITE", "http://localhost:8000")  # as the pages allow
+    assert "http://localhost:8000" in str(metadata(built(ROOT, tmp_path, WheelBuilder)).get_all("Project-URL", []))
 
 
 def test_the_source_distribution_gives_the_same_wheel(shipped, tmp_path, monkeypatch):

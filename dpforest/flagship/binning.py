@@ -101,6 +101,11 @@ def equal_weight_bins(weights: Sequence[int], n_bins: int) -> np.ndarray:
         Positive.
     n_bins : int
         So many bins at most.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_codes,)
+        0, 1, ... without gaps, ascending.
     """
     found, number, left, here, rest = [], 0, n_bins, 0, sum(weights)
     for weight in weights:

@@ -17,8 +17,8 @@ __all__ = ["ReleasedTotals", "grow_table", "random_tables", "single_tables", "wh
 #: Groups of each feature in a table of two or three features.
 GROUPS = {2: 6, 3: 4}
 TRIPLES = 3, 10  # tables of three features, in how many
-_WIDTH = 4, 5  # a cut moves by up to 2/5 of a group to either side
-_FINE = 1 << 20
+_JITTER = 4, 5  # a cut moves by up to 2/5 of a group to either side
+_STEPS = 1 << 20  # equally likely positions of a cut
 
 
 @dataclass
@@ -99,8 +99,8 @@ def random_tables(
         for feature in features.tolist():
             n_bins = int(sizes[feature])
             n_groups = min(GROUPS[size], n_bins)
-            part, whole = _WIDTH
-            moved = (chance.integers(_FINE, n_groups - 1) / _FINE - 0.5) * part / whole
+            part, whole = _JITTER
+            moved = (chance.integers(_STEPS, n_groups - 1) / _STEPS - 0.5) * part / whole
             cuts = (np.arange(1, n_groups) + moved) / n_groups  # ascending: none moves by half a group
             groups = released.groups(feature, n_bins, bool(ordered[feature]), cuts)
             table.append((feature, groups[binning.bins[feature]]))

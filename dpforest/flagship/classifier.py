@@ -190,8 +190,10 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
     @claim("lem-class-weights")
     def _class_weight_shift(self, run: Run, prior: np.ndarray) -> np.ndarray:
         """By how much class weights move the scores of every record: their logarithms, broadcast to (1, n_classes)."""
+        if isinstance(self.class_weight, str):  # balanced
+            return -prior
         shares = self._class_shares(run.schema)
-        return -prior if isinstance(self.class_weight, str) else np.zeros_like(prior) if shares is None else log(shares)
+        return np.zeros_like(prior) if shares is None else log(shares)
 
     def _class_shares(self, schema: Schema) -> np.ndarray | None:
         """The declared weight of each class, the largest being 1; None for no weights or balanced ones."""

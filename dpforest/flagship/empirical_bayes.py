@@ -66,10 +66,15 @@ def newton_step(sums: np.ndarray, noise: tuple[float, float], **prior: Any) -> n
     heavier side weighs like the other one times e to the f.  What a + b is, is noisy too: below half a standard
     deviation it is taken for nothing.
     """
-    gap, size = sums[:, 1] - sums[:, 0], sums[:, 1] + sums[:, 0]
-    size = np.where(size < 0.5 * sqrt(noise[1]), 0.0, np.maximum(size, 0.0))
+    gap, size = _gap_and_size(sums, noise[1])
     variance = noise[0] + size  # of the noise, and of the gap that so many records have by chance
     return posterior_mean(gap, size / 2, np.where(variance > 0, variance, 1.0), **prior)
+
+
+def _gap_and_size(sums: np.ndarray, size_variance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Difference and sum of the two sides of each cell; a sum below half a standard deviation of its noise is 0."""
+    gap, size = sums[:, 1] - sums[:, 0], sums[:, 1] + sums[:, 0]
+    return gap, np.where(size < 0.5 * sqrt(size_variance), 0.0, np.maximum(size, 0.0))
 
 
 def stands_out(sums: np.ndarray, noise: float, evidence: float) -> bool:
@@ -82,6 +87,11 @@ def stands_out(sums: np.ndarray, noise: float, evidence: float) -> bool:
     noise : float
         Variance of the noise of the gap of a cell.
     evidence : float
+        Number of standard deviations by which the sum of squared gaps must exceed its mean under noise alone.
+
+    Returns
+    -------
+    bool
 
     Notes
     -----
@@ -120,10 +130,9 @@ def gradient_steps(sums: np.ndarray, noise: np.ndarray, **prior: Any) -> np.ndar
     n_classes = sums.shape[1]
     steps = np.empty(sums.shape[:2])
     for k in range(n_classes):
-        gap, size = sums[:, k, 1] - sums[:, k, 0], sums[:, k, 1] + sums[:, k, 0]
-        size = np.where(size < 0.5 * sqrt(noise[k, 1]), 0.0, np.maximum(size, 0.0)) / 2
-        variance = noise[k, 0] + size
-        steps[:, k] = posterior_mean(gap, size, np.where(variance > 0, variance, 1.0), **prior)
+        gap, size = _gap_and_size(sums[:, k], noise[k, 1])
+        variance = noise[k, 0] + size / 2
+        steps[:, k] = posterior_mean(gap, size / 2, np.where(variance > 0, variance, 1.0), **prior)
     return np.clip((n_classes - 1) / n_classes * steps, -LONGEST, LONGEST)
 
 
@@ -155,8 +164,7 @@ def residual_step(sums: np.ndarray, noise: tuple[float, float], **prior: Any) ->
     The gap is the sum of the clipped residuals, the sum of both the number of records.  No step is longer than the
     scale, for no clipped residual is: what says so is noise.
     """
-    gap, size = sums[:, 1] - sums[:, 0], sums[:, 1] + sums[:, 0]
-    size = np.where(size < 0.5 * sqrt(noise[1]), 0.0, np.maximum(size, 0.0))
+    gap, size = _gap_and_size(sums, noise[1])
     variance = noise[0] + SQUARE * size
     mean = posterior_mean(gap, (1 - CLIPPED) * size, np.where(variance > 0, variance, 1.0), **prior)
     return np.clip(mean, -1.0, 1.0)

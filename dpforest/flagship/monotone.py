@@ -81,10 +81,20 @@ def monotone(votes: np.ndarray, shape: Sequence[int], signs: Sequence[int]) -> n
 
 
 def isotonic(lines: np.ndarray) -> np.ndarray:
-    """The lines that never fall nearest to these, by least squares, in whole numbers: int64, shape (..., n).
+    """Isotonic regression along the last axis: the nearest non-decreasing lines by least squares, rounded.
 
-    The value of place i is the largest over first places s up to i of the least mean of s to t, over last places t from
-    i on.  The sums are exact, and division and rounding keep order, so the answer is monotone to the last bit.
+    Parameters
+    ----------
+    lines : ndarray of int64, shape (..., n)
+
+    Returns
+    -------
+    ndarray of int64, shape (..., n)
+
+    Notes
+    -----
+    The max-min formula: the value at i is the maximum over s <= i of the minimum over t >= i of the mean of the entries
+    s to t.  The sums are exact, and division and rounding keep order, so the answer is monotone to the last bit.
     """
     n = lines.shape[-1]
     best = np.full(lines.shape, -np.inf)

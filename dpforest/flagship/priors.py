@@ -46,7 +46,11 @@ def noise_variance(epsilon: float, relation: str) -> float:
 
 
 def noise_variances(budget: float, ledger: Ledger) -> tuple[float, float]:
-    """Variances of the noise of the gap and of the size of a cell of a table that is measured at this budget."""
+    """Variances of the noise of the gap and of the size of a cell of a table that is measured at this budget.
+
+    The gap is the difference of the two sums of a cell, the size is their sum; both variances are in records squared.
+    ``budget`` is an epsilon, or a rho where the ledger has a delta.
+    """
     if not ledger.delta:
         noise = noise_variance(budget, ledger.relation)
         return 2 * noise, 2 * noise

@@ -158,7 +158,8 @@ class WideTables(WithDelta):
     def gap_variances(self) -> list[float]:
         """Variance of the noise of the gap of a cell in each round of this fit, in records squared, by its ledger.
 
-        What the ledger says is public: this costs nothing.
+        What the ledger says is public: this costs nothing.  The first table of all classes has the variance of a class
+        count, an upper bound: the gap of class k has ``(1 - p)^2 + (n_classes - 1) p^2`` of it, p the share of k.
         """
         ledger = self.ledger_
         found = [noise_variances(cost, ledger)[0] for cost in ledger.charges(CELLS[bool(ledger.delta)])]
@@ -211,9 +212,9 @@ class WideTables(WithDelta):
         return [(choose * left * part / total, (1 - choose) * left * part / total) for part in parts]
 
     def _mechanism(self, run: Run) -> str:
-        return (
-            ("exponential" if run.ledger.delta else "permute-and-flip") if self.selection == "auto" else self.selection
-        )
+        if self.selection != "auto":
+            return self.selection
+        return "exponential" if run.ledger.delta else "permute-and-flip"
 
     def _prior(self, run: Run, table: Crossings) -> dict[str, Any]:
         """Arguments of the empirical-Bayes prior for the cells of one table: its shape, and which cells are alike."""

@@ -31,7 +31,8 @@ __all__ = [
 
 #: Sizes of residuals, as shares of the target's range: each is two thirds of the next.
 RESIDUAL_SIZES = np.array([(2 / 3) ** k for k in range(13, -1, -1)])
-#: Variance of the prior of the mean of a target, of which nothing is known: it is anywhere in the range.
+#: Variance of the prior of the mean of a target, in squares of its range; less than the uniform law's 1/12, for the mean
+#: of many values is seldom at an end of the range.
 MEAN_PRIOR_VARIANCE = 0.05
 #: Share of the records that the scale at which residuals are clipped leaves as they are.
 UNCLIPPED = 0.8
@@ -132,7 +133,7 @@ def prior_mean(masses: np.ndarray, noise: float) -> tuple[float, float]:
 def shrunk(at: float, variance: float) -> tuple[float, float]:
     """Posterior mean and variance of a mean that could be anywhere in the range, where it was found at ``at``.
 
-    The prior has the moments of the uniform law.
+    The prior's mean is the middle of the range, and its variance :data:`MEAN_PRIOR_VARIANCE`.
     """
     weight = MEAN_PRIOR_VARIANCE / (MEAN_PRIOR_VARIANCE + variance)
     return min(max(0.5 + weight * (at - 0.5), 0.0), 1.0), weight * variance

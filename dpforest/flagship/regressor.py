@@ -57,6 +57,8 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
     under replace-one the number itself, and under add-remove a noisy one that has 1 % of the budget, less a standard
     deviation, or 6 % more where noise may have drowned that.  A ``delta`` is made use of where there are rounds enough
     that it pays, or where ``n_estimators`` is given: few answers have less noise if each is private by itself.
+    The guarantee has it also where it is not used, if it is a noisy number of records that decided so: then another fit
+    to the same records may use it.
 
     Examples
     --------

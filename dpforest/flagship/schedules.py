@@ -327,9 +327,9 @@ def regression_schedule(
 ) -> RegressionSchedule:
     """The schedule of a regressor, a public rule; parameters as of :func:`schedule`, and ``rounds`` if asked for."""
     c, x = GAUSSIAN if delta else PURE, n_rows * signal_to_noise(epsilon, relation, delta)
-    power = x if delta else 1.0
-    mean = min(max(c.mean_scale / x / power, c.mean_share_min), c.mean_share_max)
-    size = min(max(c.size_scale / x / power, c.size_share_min), c.size_share_max)
+    again = x if delta else 1.0  # noise of a count falls with the budget, with a delta with its root
+    mean = min(max(c.mean_scale / x / again, c.mean_share_min), c.mean_share_max)
+    size = min(max(c.size_scale / x / again, c.size_share_min), c.size_share_max)
     if rounds is None:
         rounds = 0 if x < c.regression_no_rounds_below else round(c.regression_rounds * _rounds(c, x, False, True))
     if rounds:

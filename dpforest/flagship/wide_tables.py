@@ -158,8 +158,8 @@ class WideTables(WithDelta):
     def gap_variances(self) -> list[float]:
         """Variance of the noise of the gap of a cell in each round of this fit, in records squared, by its ledger.
 
-        What the ledger says is public: this costs nothing.  The first table of all classes has the variance of a class
-        count, an upper bound: the gap of class k has ``(1 - p)^2 + (n_classes - 1) p^2`` of it, p the share of k.
+        What the ledger says is public: this costs nothing.  For a first table of all classes it is the variance of a
+        class count: the gap of a class with a share p of the records has ``(1 - p)^2 + (n_classes - 1) p^2`` times it.
         """
         ledger = self.ledger_
         found = [noise_variances(cost, ledger)[0] for cost in ledger.charges(CELLS[bool(ledger.delta)])]

@@ -5,14 +5,13 @@ Import ListNotations.
 Open Scope R_scope.
 
 (** For every order; the tangent is the one that touches where the bound is attained. *)
-Theorem lem_concentrated_conversion {X O} (N : list X -> list X -> Prop) rho (M : list X -> dist O) a eps : 1 < a ->
-  concentrated N rho M ->
-  approximate N eps (/ (a - 1) * exp (a * ln (1 - / a)) * exp ((a - 1) * (a * rho - eps))) M.
+Lemma conversion_on {O} (S : O -> Prop) rho (P Q : dist O) a eps : 1 < a -> conc_on S rho P Q ->
+  nearly_on S eps (/ (a - 1) * exp (a * ln (1 - / a)) * exp ((a - 1) * (a * rho - eps))) P Q.
 Proof.
-  intros Ha H D D' HN f Hf. set (th := 1 - / a). assert (Hi : 0 < / a) by (apply Rinv_0_lt_compat; lra).
+  intros Ha H. set (th := 1 - / a). assert (Hi : 0 < / a) by (apply Rinv_0_lt_compat; lra).
   assert (Hia : a * / a = 1) by (apply Rinv_r; lra). assert (Ht : 0 < th) by (unfold th; nra).
   assert (Ea : a * th = a - 1) by (unfold th; lra).
-  apply (conc_nearly anywhere rho eps _ a (a * ((a - 1) * rho - eps + ln th)) _ (M D')); [assumption|..].
+  apply (conc_nearly S rho eps _ a (a * ((a - 1) * rho - eps + ln th))); [assumption|..].
   - replace (a / (a - 1)) with (/ th) by (rewrite <- Ea; field; lra). rewrite <- (exp_ln th) at 2 by assumption.
     rewrite <- exp_Ropp. right. f_equal. field. lra.
   - fold th. replace ((a - 1) * rho + th * (a * ((a - 1) * rho - eps + ln th))) with
@@ -20,10 +19,12 @@ Proof.
     + unfold Rminus at 3. rewrite !exp_plus, exp_Ropp, exp_ln by assumption. right. rewrite <- Ea. field. lra.
     + replace (th * (a * ((a - 1) * rho - eps + ln th))) with ((a * th) * ((a - 1) * rho - eps + ln th)) by ring.
       rewrite Ea. ring.
-  - exact (H D D' HN).
-  - exact Hf.
-  - intros o _. exact I.
+  - exact H.
 Qed.
+Theorem lem_concentrated_conversion {X O} (N : list X -> list X -> Prop) rho (M : list X -> dist O) a eps : 1 < a ->
+  concentrated N rho M ->
+  approximate N eps (/ (a - 1) * exp (a * ln (1 - / a)) * exp ((a - 1) * (a * rho - eps))) M.
+Proof. intros Ha H D D' HN f Hf. exact (conversion_on anywhere rho _ _ a eps Ha (H D D' HN) f Hf (fun _ _ => I)). Qed.
 
 (** * The promise by tests is the divergence of every order, for outputs from a countable set *)
 Section Pointwise.

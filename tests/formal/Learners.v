@@ -317,21 +317,28 @@ Qed.
 Definition follows {Y} (rel : relation) (e : nat -> R) (d : nat) (b : R) (l : learner (Y := Y)) : Prop :=
   (forall i, 0 <= e i) /\ sum e (seq 1 d) <= b /\ calibrated l /\ levels rel e d b 0 roots l.
 
+Lemma follows_path {Y} rel e d b (l : learner (Y := Y)) : follows rel e d b l ->
+  forall k u t, path_cost rel (u ++ [k]) (plant l) t <= b.
+Proof.
+  intros (He & Hb & Hc & Hl) k u t. assert (H0 : 0 <= b).
+  { pose proof (sum_nonneg e (seq 1 d) (fun x _ => He x)). lra. }
+  eapply Rle_trans; [|apply (along_roots b (u ++ [k]) H0)].
+  apply keeps_path_cost; [now apply calibrated_sound|intros [|n [|m v]]; simpl; lra|].
+  apply (levels_keep rel e d b 0 He Hb l Hc roots); auto.
+  - intros [|n [|m v]] s E; try discriminate. injection E as <-. unfold level. simpl. repeat split; [lia|lra|]. intros _. apply He.
+  - intros [|n [|m v]]; simpl; lra.
+  - intros [|n [|m v]]; unfold left_at, roots, level; simpl; lra.
+Qed.
 Lemma follows_forest {X C} (coin : dist C) (trees : C -> X -> list nat) rel e d b eps (l : learner) :
   follows rel e d b l ->
   (rel = ReplaceOne -> forall c x x', length (trees c x) = length (trees c x')) ->
   (forall c x, sum (fun _ => b) (trees c x) <= eps) ->
   private (neighbours rel) eps (grow_forest coin trees (plant l)).
 Proof.
-  intros (He & Hb & Hc & Hl) Ht Hs. assert (H0 : 0 <= b).
+  intros H Ht Hs. pose proof H as (He & Hb & Hc & _). assert (H0 : 0 <= b).
   { pose proof (sum_nonneg e (seq 1 d) (fun x _ => He x)). lra. }
   apply thm_forest with (beta := fun _ => b); try assumption; [now apply calibrated_sound|].
-  intros k u t. eapply Rle_trans; [|apply (along_roots b (u ++ [k]) H0)].
-  apply keeps_path_cost; [now apply calibrated_sound|intros [|n [|m v]]; simpl; lra|].
-  apply (levels_keep rel e d b 0 He Hb l Hc roots); auto.
-  - intros [|n [|m v]] s E; try discriminate. injection E as <-. unfold level. simpl. repeat split; [lia|lra|]. intros _. apply He.
-  - intros [|n [|m v]]; simpl; lra.
-  - intros [|n [|m v]]; unfold left_at, roots, level; simpl; lra.
+  now apply (follows_path rel e d b).
 Qed.
 
 (** Each record in the tree that a coin of its own tells. *)

@@ -147,6 +147,40 @@ STRONGER = [
         "Drawn", "numbers_cost replace_one rates numbers rho ->", "numbers_cost add_remove rates numbers rho ->",
         "drawn_at_conc",
     ),
+    (  # gap and size of a replaced record at the rho of one that comes
+        "BoostingRhos", "(gap_and_size part l) (4 * g * lambda * most).", "(gap_and_size part l) (lambda * most).",
+        "lem_gap_and_size",
+    ),
+    (  # a selection under replace-one at the rate of add-remove
+        "BoostingRhos", "(sqrt (8 * b) / (R * L)) score", "(sqrt (8 * b) / R) score", "chosen_concentrated",
+    ),
+    (  # rounds of a run that takes up the delta, whose tables are free
+        "BoostingRhos", "if in_rho then keeps_to true (rho - b) eps (next os)",
+        "if in_rho then keeps_to true rho eps (next os)", "concentrated_where_used",
+    ),
+    (  # a loss before the delta is taken up, taken for a range of its own size
+        "BoostingRhos", "else keeps_to used (rho - b * b / 2) (eps - b) (next o)",
+        "else keeps_to used (rho - b * b / 8) (eps - b) (next o)", "concentrated_where_used",
+    ),
+    (  # runs that do not take up the delta, at any loss
+        "BoostingRhos", "if used then 0 <= rho else 0 <= eps", "if used then 0 <= rho else True",
+        "private_where_unused",
+    ),
+    (  # gradients that count for one record
+        "BoostingRhos", "(2 * (INR finest * INR finest)) (twice_square_pos finest Hfinest) b",
+        "(INR finest * INR finest) (square_pos finest Hfinest) b", "class_halves",
+    ),
+    (  # any k rows of a person at k times the rho of a row
+        "BoostingRhos", "(rho / (INR k * INR k)) (eps / INR k) (p n)", "(rho / INR k) (eps / INR k) (p n)",
+        "thm_private_boosting_delta_persons_numbers",
+    ),
+    (  # levels that keep to nothing
+        "LearnersRhos", "rho_calibrated l /\\ levels rel e d b 0 roots (spending l)", "rho_calibrated l /\\ True",
+        "thm_forest_delta_levels",
+    ),
+    (  # a selection of a learner at the rho of a smaller range
+        "LearnersRhos", "rate * R' * (rate * R') / 8", "rate * R' * (rate * R') / 9", "rho_question_sound",
+    ),
 ]  # fmt: skip
 
 

@@ -524,6 +524,21 @@ Proof.
   assert (INR o * INR o <= INR finest * INR finest) by nra. lra.
 Qed.
 
+(** lem-all-classes (c), in steps of which [finest] are one record. *)
+Theorem lem_all_classes_delta classes cls p (gap size : posreal) lambda : shares finest classes cls p -> 0 <= lambda ->
+  pos gap = g * (lambda / (INR finest * INR finest)) -> pos size = (1 - g) * (lambda / (INR finest * INR finest)) ->
+  let part := fun (x : X) k side => gradient classes cls p x (k, side) in let l := seq 0 classes in
+  numbers_cost add_remove (gap_rates gap size l) (gap_and_size part l) (2 * lambda) /\
+  numbers_cost replace_one (gap_rates gap size l) (gap_and_size part l) (8 * g * lambda).
+Proof.
+  intros Hs Hl Eg Es part l. pose proof (square_pos finest Hfinest) as H0. set (u := INR finest * INR finest) in *.
+  assert (Hl' : 0 <= lambda / u) by (unfold Rdiv; apply Rmult_le_pos; [assumption|left; now apply Rinv_0_lt_compat]).
+  destruct (lem_gap_and_size part l gap size g (lambda / u) (2 * u) ltac:(lra) Hl' Eg Es
+    (fun x => gradient_squares classes cls p x Hs)) as [Ha Hr].
+  replace (2 * lambda) with (lambda / u * (2 * u)) by (field; lra).
+  replace (8 * g * lambda) with (4 * g * (lambda / u) * (2 * u)) by (field; lra). now split.
+Qed.
+
 Lemma class_halves p rho eps : (forall n, class_budget_delta rho eps (p n)) ->
   concentrated_on takes_up (neighbours rel) rho (boost_classes_delta p) /\
   private_on does_not (neighbours rel) eps (boost_classes_delta p).

@@ -168,3 +168,59 @@ Proof.
       destruct (above [0%nat] (u ++ [k])), (above [0%nat; 0%nat] (u ++ [k])), (above [1%nat; 0%nat] (u ++ [k])); lra.
   - intros c x. simpl. lra.
 Qed.
+
+(** * The same stump as a learner whose levels keep to rhos *)
+From DPForest Require Import LearnersRhos BoostingRhos.
+Definition feature_of_rho : rho_question (Y := record) := Select 1 (score 2 class 2 code) 2 4 (/ 2).
+Definition classes_of_rho : rho_question (Y := record) :=
+  Sum (repeat quarter 2) (share_sums of_class) (quarter * (INR 1 * INR 1)) (2 * quarter * (INR 1 * INR 1)).
+Definition learner_of_rho : rho_learner (Y := record) :=
+  Noded [0%nat] feature_of_rho (fun chosen =>
+  Branched [0%nat] (code (match chosen with Chosen r => r | _ => 0%nat end))
+  (Leafed [0%nat; 0%nat] classes_of_rho (fun _ => Leafed [1%nat; 0%nat] classes_of_rho (fun _ => Finished)))).
+
+Theorem thm_forest_delta_edprf_of_a_stump (coin : dist nat) :
+  concentrated replace_one 1 (grow_forest coin own_tree (plant_rho learner_of_rho)).
+Proof.
+  apply (thm_forest_delta_edprf coin ReplaceOne (fun _ => / 2) 2 1).
+  assert (HA : cost ReplaceOne (priced feature_of_rho) = / 2).
+  { rewrite cost_priced. simpl. unfold Rmax. destruct (Rle_dec _ _); lra. }
+  assert (HC : cost ReplaceOne (priced classes_of_rho) = / 2).
+  { rewrite cost_priced. simpl. unfold Rmax. destruct (Rle_dec _ _); lra. }
+  destruct (thm_gini_range 2 2 class code class_small code_small) as [H1 H2].
+  assert (TA : true_rhos feature_of_rho) by (cbn [true_rhos feature_of_rho]; repeat (split; [lra|]); now split).
+  assert (TC : true_rhos classes_of_rho).
+  { destruct (thm_forest_delta_sums of_class 1 quarter) as [H3 H4].
+    - intros x. pose proof (class_small x). unfold of_class. simpl. destruct (class x) as [|[|]]; simpl; lia.
+    - cbn [true_rhos classes_of_rho]. split; [simpl; lra|]. split; [simpl; lra|]. now split. }
+  split; [intros; lra|]. split; [simpl; lra|]. split.
+  - cbn [rho_calibrated learner_of_rho]. split; [easy|]. split; [exact TA|]. intros _. split; [easy|]. split; [exact TC|].
+    intros _. split; [easy|]. split; [exact TC|]. intros _. exact I.
+  - cbn [levels spending learner_of_rho]. exists 0. rewrite HA. split; [reflexivity|]. split; [unfold level; simpl; lia|].
+    split; [lra|]. intros o. exists (0 + / 2). split; [reflexivity|]. split; [unfold level; simpl; lia|].
+    exists 0. rewrite HC. split; [reflexivity|]. split; [unfold level; simpl; lra|].
+    intros o'. exists 0. split; [reflexivity|]. split; [unfold level; simpl; lra|]. intros o''. exact I.
+Qed.
+
+(** * A round of boosting that takes up a delta if a first, noisy count is large; all budgets are those of the round. *)
+Definition many (o : answer) : bool := match o with Counted (n :: _) => (100 <? n)%Z | _ => false end.
+Definition round_with_delta : class_plan_delta (X := record) :=
+  Inquire (false, Totals 2 class) quarter (fun totals =>
+  Inquire (many totals, SelectTable Exponential 1 feature_table (fun _ => beside) 1) quarter (fun chosen =>
+  Tabulate (feature_table (match chosen with Chosen r => r | _ => 0%nat end)) (many totals, Weights beside) half
+    (fun _ => Publish))).
+Lemma share_range : / 2 <= / 2 < 1.
+Proof. lra. Qed.
+
+Theorem thm_private_boosting_delta_of_a_round rel eps : 1 <= eps ->
+  approximate_on (fun _ => True) (neighbours rel) eps (/ 4 * exp (25 / 16 - eps))
+    (boost_classes_delta rel 1 1 Nat.lt_0_1 Nat.lt_0_1 (/ 2) share_range (fun _ => round_with_delta)).
+Proof.
+  intros He. assert (Hb : at_most_one 1 beside) by (intros x; pose proof (class_small x); unfold beside; cbn [fst snd]; lia).
+  apply (thm_private_boosting_delta rel 1 1 _ _ _ _ _ (25 / 32)).
+  - intros _. split; [exact I|]. intros totals. split; [intros _; exact Hb|]. intros chosen.
+    destruct (many totals); (split; [exact Hb|]); intros os; simpl; lra.
+  - exists 2. split; [lra|]. replace (exp (2 * ln (1 - / 2))) with (/ 4).
+    + right. replace (/ (2 - 1)) with 1 by field. rewrite Rmult_1_l. do 2 f_equal. field.
+    + replace (2 * ln (1 - / 2)) with (ln (1 - / 2) + ln (1 - / 2)) by ring. rewrite exp_plus, exp_ln by lra. field.
+Qed.

@@ -163,6 +163,14 @@ Proof. apply by_coin_rho. Qed.
 Theorem thm_forest_delta_diffpets_all T rel e d rho l : (0 < T)%nat -> follows_rho rel e d (rho / INR T) l ->
   concentrated (neighbours rel) rho (grow_forest nothing (all_trees T) (plant_rho l)).
 Proof. apply by_all_rho. Qed.
+(** Leaves have two masses. *)
+Theorem thm_forest_delta_diffpets_regression_parts coin rel e d rho l : follows_rho rel e d rho l ->
+  concentrated (neighbours rel) rho (grow_forest coin own_tree (plant_rho l)).
+Proof. apply by_coin_rho. Qed.
+Theorem thm_forest_delta_diffpets_regression_all T rel e d rho l : (0 < T)%nat -> follows_rho rel e d (rho / INR T) l ->
+  concentrated (neighbours rel) rho (grow_forest nothing (all_trees T) (plant_rho l)).
+Proof. apply by_all_rho. Qed.
+(** Rounds are trees, each asked when the one before has answered. *)
 Theorem thm_forest_delta_dps_adaboost_parts coin rel e d rho l : follows_rho rel e d rho l ->
   concentrated (neighbours rel) rho (grow_forest coin own_tree (plant_rho l)).
 Proof. apply by_coin_rho. Qed.

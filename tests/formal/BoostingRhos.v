@@ -2,7 +2,7 @@
    some point of a run on, or never.  A run that takes up the delta keeps to a rho, one that does not to a loss. *)
 From Coq Require Import Reals Lra Psatz List ZArith Arith Bool Lia R_sqrt.
 From DPForest Require Import Law Privacy Program Persons Selection Noise Learners Boosting.
-From DPForest Require Import Concentrated Delta Ranges Gaussian Drawn Divergence Rhos.
+From DPForest Require Import Account Concentrated Delta Ranges Gaussian Drawn Divergence Rhos.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -76,7 +76,8 @@ Proof.
     now rewrite IH. }
   split; intros D D' HN; (split; [apply Hlen|]).
   - destruct HN as [x HN].
-    eapply Rle_trans; [apply (gap_and_size_moved _ _ _ _ _ _ (fun i => lambda * (size_of part x i * size_of part x i)))|].
+    eapply Rle_trans; [apply (gap_and_size_moved _ _ _ _ _ _ (fun i =>
+      lambda * (size_of part x i * size_of part x i)))|].
     + intros i. cbv beta zeta. rewrite Eg, Es. unfold size_of.
       pose proof (pos_INR (part x i true)) as H1. pose proof (pos_INR (part x i false)) as H2.
       assert (H : forall t f, (t = Z.of_nat (part x i true) /\ f = Z.of_nat (part x i false)) \/
@@ -103,7 +104,8 @@ Proof.
       pose proof (pos_INR (part x i true)). pose proof (pos_INR (part x i false)).
       pose proof (pos_INR (part x' i true)). pose proof (pos_INR (part x' i false)).
       set (u := INR (part x i true)) in *. set (v := INR (part x i false)) in *.
-      set (u' := INR (part x' i true)) in *. set (v' := INR (part x' i false)) in *. set (s := IZR nt). set (r := IZR nf).
+      set (u' := INR (part x' i true)) in *. set (v' := INR (part x' i false)) in *. set (s := IZR nt).
+      set (r := IZR nf).
       replace (s + u - (s + u') - (r + v - (r + v'))) with ((u - v) - (u' - v')) by ring.
       replace (s + u - (s + u') + (r + v - (r + v'))) with ((u + v) - (u' + v')) by ring.
       (* gaps are within sizes *)
@@ -115,7 +117,8 @@ Proof.
       apply Rle_trans with (g * lambda * ((y + y') * (y + y')) + (1 - g) * lambda * ((y - y') * (y - y'))); [nra|].
       replace (2 * g * lambda * (y * y + y' * y')) with (g * lambda * ((y + y') * (y + y')) +
         (1 - g) * lambda * ((y - y') * (y - y')) + (2 * g - 1) * lambda * ((y - y') * (y - y'))) by ring. nra.
-    + rewrite sum_scale, sum_plus. pose proof (Hm x). pose proof (Hm x'). assert (0 <= 2 * g * lambda) by (assert (0 <= g * lambda) by nra; lra).
+    + rewrite sum_scale, sum_plus. pose proof (Hm x). pose proof (Hm x').
+      assert (0 <= 2 * g * lambda) by (assert (0 <= g * lambda) by nra; lra).
       replace (4 * g * lambda * most) with (2 * g * lambda * (most + most)) by ring.
       apply Rmult_le_compat_l; lra.
 Qed.
@@ -213,7 +216,8 @@ Proof.
   intros D D' HN. unfold tabulate. rewrite <- !E. revert D D' HN.
   destruct rel; [apply thm_concentrated_path_add_remove|apply thm_concentrated_path_replace_one]; auto.
   - assert (H : forall x T s, spent AddRemove x (p T) s <= if cell_of t x <? T then al else 0).
-    { intros x T. unfold p. induction T as [|T IH]; intros s; [simpl; lra|]. destruct s as [|o s]; cbn [parts spent price].
+    { intros x T. unfold p. induction T as [|T IH]; intros s; [simpl; lra|]. destruct s as [|o s];
+      cbn [parts spent price].
       - destruct (cell_of t x <? S T); lra.
       - specialize (IH s). revert IH. destruct (Nat.eqb_spec (cell_of t x) T), (Nat.ltb_spec (cell_of t x) T),
           (Nat.ltb_spec (cell_of t x) (S T)); try lia; lra. }
@@ -246,7 +250,8 @@ Proof.
     assert (E : h (false, []) = 0).
     { destruct (Req_dec (h (false, [])) 0) as [E|E]; [assumption|]. specialize (HS _ E). discriminate. }
     rewrite E, power_0. lra.
-  - replace rho with (0 + rho) by ring. apply conc_both; [apply conc_refl|]. intros o. exact (IH o used rho eps (H o) D D' HN).
+  - replace rho with (0 + rho) by ring. apply conc_both; [apply conc_refl|]. intros o.
+    exact (IH o used rho eps (H o) D D' HN).
   - destruct H as [Hw H]. destruct in_rho; cbn [orb].
     + replace rho with (b + (rho - b)) by ring. apply conc_both; [now apply ask_concentrated|].
       intros o. exact (IH o true _ eps (H o) D D' HN).
@@ -272,7 +277,8 @@ Proof.
   - simpl. destruct (Req_dec (h (true, [])) 0) as [E|E]; [assumption|]. specialize (HS _ E). discriminate.
   - apply Hz. intros o. apply (IH o D B); [intros z; apply Hh|intros z; exact (HS (first_one o z))].
   - rewrite orb_true_r. apply Hz. intros o. apply (IH o D B); [intros z; apply Hh|intros z; exact (HS (first_one o z))].
-  - rewrite orb_true_r. apply Hz. intros o. apply (IH o D B); [intros z; apply Hh|intros z; exact (HS (first_ones o z))].
+  - rewrite orb_true_r. apply Hz. intros o. apply (IH o D B); [intros z; apply Hh|].
+    intros z. exact (HS (first_ones o z)).
 Qed.
 
 Lemma private_where_unused p : forall rho eps, keeps_to false rho eps p -> forall D D', neighbours rel D D' ->
@@ -280,7 +286,8 @@ Lemma private_where_unused p : forall rho eps, keeps_to false rho eps p -> foral
 Proof.
   assert (Hz : forall O (g : O -> bool * list answer -> bool * list answer) (P P' : dist O) next D D' eps,
     (forall o z, fst (g o z) = fst z) ->
-    close_on does_not eps (both g P (fun o => released true (next o) D)) (both g P' (fun o => released true (next o) D'))).
+    close_on does_not eps (both g P (fun o => released true (next o) D))
+      (both g P' (fun o => released true (next o) D'))).
   { intros O g P P' next D D' eps Hg B h Hh HS. rewrite !E_both.
     assert (H : forall D o, E (released true (next o) D) (fun z => h (g o z)) = 0).
     { intros D0 o. apply (used_stays _ _ B); [intros z; apply Hh|]. intros z Hne. unfold does_not. rewrite <- (Hg o).
@@ -304,7 +311,8 @@ Definition boost_delta (p : nat -> plan X (bool * W) (bool * M)) (D : list X) : 
   released false (p (public_size rel D)) D.
 
 Lemma boost_delta_halves p rho eps : (forall n, keeps_to false rho eps (p n)) ->
-  concentrated_on takes_up (neighbours rel) rho (boost_delta p) /\ private_on does_not (neighbours rel) eps (boost_delta p).
+  concentrated_on takes_up (neighbours rel) rho (boost_delta p) /\
+  private_on does_not (neighbours rel) eps (boost_delta p).
 Proof.
   intros H. assert (Hn : forall D D' : list X, neighbours rel D D' -> public_size rel D' = public_size rel D).
   { intros D D' HN. unfold public_size. destruct rel; [reflexivity|]. destruct HN as (x & x' & l1 & l2 & -> & ->).
@@ -320,9 +328,9 @@ Definition assured (rho eps delta : R) : Prop := exists a, 1 < a /\
   / (a - 1) * exp (a * ln (1 - / a)) * exp ((a - 1) * (a * rho - eps)) <= delta.
 (** A set of outputs is what of it takes up the delta, and what does not. *)
 Lemma both_halves rho eps delta (P Q : dist (bool * list answer)) : assured rho eps delta ->
-  conc_on takes_up rho P Q -> close_on does_not eps P Q -> nearly_on (fun _ => True) eps delta P Q.
+  conc_on takes_up rho P Q -> close_on does_not eps P Q -> nearly eps delta P Q.
 Proof.
-  intros (a & Ha & Hd) HP HQ f Hf _.
+  intros (a & Ha & Hd) HP HQ f Hf.
   set (up := fun r : bool * list answer => if fst r then f r else 0).
   set (no := fun r : bool * list answer => if fst r then 0 else f r).
   assert (Hup : test 1 up) by (intros r; specialize (Hf r); unfold up; destruct (fst r); lra).
@@ -337,7 +345,8 @@ Qed.
 
 (** * What is asked at a rho *)
 (** Numbers that a record moves by squares of [most] at most, at rate b / (L most). *)
-Definition at_rate (b : posreal) (c : R) (Hc : 0 < c) : posreal := mkposreal (b / c) (Rdiv_lt_0_compat _ _ (cond_pos b) Hc).
+Definition at_rate (b : posreal) (c : R) (Hc : 0 < c) : posreal :=
+  mkposreal (b / c) (Rdiv_lt_0_compat _ _ (cond_pos b) Hc).
 Definition counted (rates : list posreal) {X} (f : list X -> list Z) (D : list X) : dist answer :=
   bind (with_gaussians rates (f D)) (fun cs => ret (Counted cs)).
 Lemma counted_concentrated {X} N rates (f : list X -> list Z) rho : numbers_cost N rates f rho ->
@@ -357,7 +366,8 @@ Proof.
   - replace (pos b) with (b / 1) by field. exact C1.
   - replace (pos b) with (2 * (b / (1 + 1))) by field. exact C2.
 Qed.
-Definition noisy_sums {I} (part : X -> I -> nat) (l : list I) most (H : 0 < most) (b : posreal) : list X -> dist answer :=
+Definition noisy_sums {I} (part : X -> I -> nat) (l : list I) most (H : 0 < most) (b : posreal) : list X ->
+  dist answer :=
   counted (repeat (at_rate b (L * most) (scaled most H)) (length l)) (sums part l).
 Lemma noisy_sums_concentrated {I} (part : X -> I -> nat) l most H (b : posreal) :
   (forall x, sum (fun i => INR (part x i) * INR (part x i)) l <= most) ->
@@ -405,7 +415,8 @@ Qed.
 (** Candidates 0 .. n by the exponential mechanism, at rate sqrt(8 b) / R, or by R' under replace-one. *)
 Definition chosen_at n (score : list X -> nat -> R) (R : R) (b : posreal) (D : list X) : dist answer :=
   bind (exponential 0%nat (seq 1 n) (sqrt (8 * b) / (R * L)) score D) (fun r => ret (Chosen r)).
-Lemma chosen_concentrated n score R (b : posreal) : 0 < R -> range add_remove score R -> range replace_one score (2 * R) ->
+Lemma chosen_concentrated n score R (b : posreal) : 0 < R -> range add_remove score R ->
+  range replace_one score (2 * R) ->
   concentrated (neighbours rel) b (chosen_at n score R b).
 Proof.
   intros HR Ha Hr. apply thm_post_processing_concentrated. pose proof (cond_pos b).
@@ -417,7 +428,8 @@ Proof.
   - rewrite Rmult_1_r. exact H1.
   - rewrite Rmax_left in H2 by lra. replace (R * (1 + 1)) with (2 * R) by ring. exact H2.
 Qed.
-Definition chosen_table n unit (t : nat -> table X) (sides : nat -> X -> nat * nat) theta : posreal -> list X -> dist answer :=
+Definition chosen_table n unit (t : nat -> table X) (sides : nat -> X -> nat * nat) theta : posreal -> list X ->
+  dist answer :=
   chosen_at n (fun D r => soft_gaps theta 1 (t r) (one_gap (in_records unit (sides r))) D) 2.
 Definition chosen_for_all n unit (t : nat -> table X) classes cls p theta : posreal -> list X -> dist answer :=
   chosen_at n (fun D r => soft_gaps theta classes (t r) (class_gap unit classes cls p) D) 4.
@@ -510,11 +522,13 @@ Lemma gradient_squares classes cls p (x : X) : shares finest classes cls p ->
   sum (fun k => size_of (fun x k side => gradient classes cls p x (k, side)) x k *
     size_of (fun x k side => gradient classes cls p x (k, side)) x k) (seq 0 classes) <= 2 * (INR finest * INR finest).
 Proof.
-  intros Hs. specialize (Hs x). apply le_INR in Hs. set (o := others classes cls p x) in *. pose proof (pos_INR o) as Ho.
+  intros Hs. specialize (Hs x). apply le_INR in Hs. set (o := others classes cls p x) in *.
+    pose proof (pos_INR o) as Ho.
   set (share := fun k => if cls x =? k then 0%nat else p x k).
   rewrite (sum_ext _ (fun k => (if cls x =? k then INR o * INR o else 0) + INR (share k) * INR (share k))).
   2: { intros k _. unfold size_of, gradient, share. fold o. destruct (cls x =? k); simpl INR; ring. }
-  rewrite sum_plus. pose proof (sum_at_most_one (INR o * INR o) (cls x) (seq 0 classes) ltac:(nra) (seq_NoDup _ _)) as H1.
+  rewrite sum_plus. pose proof (sum_at_most_one (INR o * INR o) (cls x) (seq 0 classes) ltac:(nra) (seq_NoDup _ _))
+    as H1.
   assert (H2 : sum (fun k => INR (share k) * INR (share k)) (seq 0 classes) <= INR o * INR o).
   { assert (E : INR o = sum (fun k => INR (share k)) (seq 0 classes)) by (unfold o, others; now rewrite INR_sum).
     rewrite E. clear. induction (seq 0 classes) as [|k l IH]; [simpl; lra|]. cbn [sum fold_right]. unfold sum in IH.
@@ -558,7 +572,8 @@ Proof.
     + destruct (sums_private rel (of_sides sides) two fine Hfine b (fun x => of_sides_small fine Hfine sides x Hm))
         as (H1 & H2 & _).
       now split.
-    + destruct (sums_private rel (gradient classes cls sh) (both_sides classes) (2 * finest) (twice_pos fine finest Hfine Hfinest) b
+    + destruct (sums_private rel (gradient classes cls sh) (both_sides classes) (2 * finest)
+        (twice_pos fine finest Hfine Hfinest) b
         (fun x => gradient_small finest Hfinest classes cls sh x Hm)) as (H1 & H2 & _). now split.
     + destruct (numbers_private rel classes cls b) as (H1 & H2 & _). now split.
   - intros [sides|classes cls sh|classes cls] b Hm; simpl in *.
@@ -573,7 +588,7 @@ Qed.
 (** Both relations.  Whether a run takes up the delta is released too. *)
 Theorem thm_private_boosting_delta (p : nat -> class_plan_delta) rho eps delta :
   (forall n, class_budget_delta rho eps (p n)) -> assured rho eps delta ->
-  approximate_on (fun _ => True) (neighbours rel) eps delta (boost_classes_delta p).
+  approximate (neighbours rel) eps delta (boost_classes_delta p).
 Proof.
   intros H Ha D D' HN. destruct (class_halves p rho eps H) as [H1 H2]. now apply (both_halves rho); auto.
 Qed.
@@ -615,12 +630,15 @@ Lemma target_sum_concentrated y (b : posreal) : (forall x, (y x <= levels)%nat) 
   concentrated (neighbours rel) b
     (counted [at_rate b (INR levels * INR levels) (square_pos levels Hlevels)] (target_sum (X := X) y)).
 Proof.
-  intros Hy. apply counted_concentrated. intros D D' HN. split; [reflexivity|]. unfold target_sum, sums. cbn [map moved].
+  intros Hy. apply counted_concentrated. intros D D' HN. split; [reflexivity|]. unfold target_sum, sums.
+    cbn [map moved].
   match goal with |- context [IZR ?d * IZR ?d] => set (z := d) end.
   assert (Hz : (- Z.of_nat levels <= z <= Z.of_nat levels)%Z).
   { unfold z. cbv beta. destruct rel; cbn [neighbours] in HN.
-    - destruct HN as [x [(l1 & l2 & -> & ->)|(l1 & l2 & -> & ->)]]; rewrite (total_around (fun x => y x)); specialize (Hy x); cbv beta; lia.
-    - destruct HN as (x & x' & l1 & l2 & -> & ->). rewrite !(total_around (fun x => y x)). pose proof (Hy x). pose proof (Hy x'). cbv beta. lia. }
+    - destruct HN as [x [(l1 & l2 & -> & ->)|(l1 & l2 & -> & ->)]]; rewrite (total_around (fun x => y x));
+      specialize (Hy x); cbv beta; lia.
+    - destruct HN as (x & x' & l1 & l2 & -> & ->). rewrite !(total_around (fun x => y x)). pose proof (Hy x).
+      pose proof (Hy x'). cbv beta. lia. }
   pose proof (square_pos levels Hlevels) as Hs. cbn [pos at_rate]. rewrite Rplus_0_r.
   apply Rle_trans with (b / (INR levels * INR levels) * (INR levels * INR levels)); [|right; field; nra].
   apply Rmult_le_compat_l; [left; apply Rdiv_lt_0_compat; [apply cond_pos|exact Hs]|].
@@ -655,7 +673,7 @@ Qed.
 
 Theorem thm_private_boosting_delta_numbers (p : nat -> number_plan_delta) rho eps delta :
   (forall n, number_budget_delta rho eps (p n)) -> assured rho eps delta ->
-  approximate_on (fun _ => True) (neighbours rel) eps delta (boost_numbers_delta p).
+  approximate (neighbours rel) eps delta (boost_numbers_delta p).
 Proof.
   intros H Ha D D' HN. destruct (number_halves p rho eps H) as [H1 H2]. now apply (both_halves rho); auto.
 Qed.
@@ -677,7 +695,7 @@ Definition of_people {O} (k : nat) (M : list A -> dist O) (D : list (P * A)) : d
 
 Lemma people_halves k rho eps delta (M : list A -> dist (bool * list answer)) : (1 <= k)%nat -> 0 <= rho -> 0 <= eps ->
   concentrated_on takes_up add_remove (rho / (INR k * INR k)) M -> private_on does_not add_remove (eps / INR k) M ->
-  assured rho eps delta -> approximate_on (fun _ => True) (person_add_remove who_eq) eps delta (of_people k M).
+  assured rho eps delta -> approximate (person_add_remove who_eq) eps delta (of_people k M).
 Proof.
   intros Hk Hr He HM HM' Ha D D' HN. assert (H0 : 0 < INR k) by (apply lt_0_INR; lia).
   assert (Er : INR k * INR k * (rho / (INR k * INR k)) = rho) by (field; lra).
@@ -695,19 +713,19 @@ Proof.
       does_not u _ _ Hk HM' Hu c) as [H1 H2]; try exact (H1 B h Hh HS); exact (H2 B h Hh HS).
 Qed.
 
-Theorem thm_private_boosting_delta_persons fine finest Hfine Hfinest g Hg (p : nat -> class_plan_delta (X := A)) k rho eps
-    delta : (1 <= k)%nat -> 0 <= rho -> 0 <= eps ->
+Theorem thm_private_boosting_delta_persons fine finest Hfine Hfinest g Hg
+    (p : nat -> class_plan_delta (X := A)) k rho eps delta : (1 <= k)%nat -> 0 <= rho -> 0 <= eps ->
   (forall n, class_budget_delta fine finest (rho / (INR k * INR k)) (eps / INR k) (p n)) -> assured rho eps delta ->
-  approximate_on (fun _ => True) (person_add_remove who_eq) eps delta
+  approximate (person_add_remove who_eq) eps delta
     (of_people k (boost_classes_delta AddRemove fine finest Hfine Hfinest g Hg p)).
 Proof.
   intros Hk Hr He H Ha. destruct (class_halves AddRemove fine finest Hfine Hfinest g Hg p _ _ H) as [H1 H2].
   now apply (people_halves k rho).
 Qed.
-Theorem thm_private_boosting_delta_persons_numbers fine levels Hfine Hlevels g Hg (p : nat -> number_plan_delta (X := A))
-    k rho eps delta : (1 <= k)%nat -> 0 <= rho -> 0 <= eps ->
+Theorem thm_private_boosting_delta_persons_numbers fine levels Hfine Hlevels g Hg
+    (p : nat -> number_plan_delta (X := A)) k rho eps delta : (1 <= k)%nat -> 0 <= rho -> 0 <= eps ->
   (forall n, number_budget_delta fine levels (rho / (INR k * INR k)) (eps / INR k) (p n)) -> assured rho eps delta ->
-  approximate_on (fun _ => True) (person_add_remove who_eq) eps delta
+  approximate (person_add_remove who_eq) eps delta
     (of_people k (boost_numbers_delta AddRemove fine levels Hfine Hlevels g Hg p)).
 Proof.
   intros Hk Hr He H Ha. destruct (number_halves AddRemove fine levels Hfine Hlevels g Hg p _ _ H) as [H1 H2].

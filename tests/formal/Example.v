@@ -170,7 +170,7 @@ Proof.
 Qed.
 
 (** * The same stump as a learner whose levels keep to rhos *)
-From DPForest Require Import LearnersRhos BoostingRhos.
+From DPForest Require Import Account LearnersRhos BoostingRhos.
 Definition feature_of_rho : rho_question (Y := record) := Select 1 (score 2 class 2 code) 2 4 (/ 2).
 Definition classes_of_rho : rho_question (Y := record) :=
   Sum (repeat quarter 2) (share_sums of_class) (quarter * (INR 1 * INR 1)) (2 * quarter * (INR 1 * INR 1)).
@@ -194,9 +194,10 @@ Proof.
     - intros x. pose proof (class_small x). unfold of_class. simpl. destruct (class x) as [|[|]]; simpl; lia.
     - cbn [true_rhos classes_of_rho]. split; [simpl; lra|]. split; [simpl; lra|]. now split. }
   split; [intros; lra|]. split; [simpl; lra|]. split.
-  - cbn [rho_calibrated learner_of_rho]. split; [easy|]. split; [exact TA|]. intros _. split; [easy|]. split; [exact TC|].
-    intros _. split; [easy|]. split; [exact TC|]. intros _. exact I.
-  - cbn [levels spending learner_of_rho]. exists 0. rewrite HA. split; [reflexivity|]. split; [unfold level; simpl; lia|].
+  - cbn [rho_calibrated learner_of_rho]. split; [easy|]. split; [exact TA|]. intros _. split; [easy|].
+    split; [exact TC|]. intros _. split; [easy|]. split; [exact TC|]. intros _. exact I.
+  - cbn [levels spending learner_of_rho]. exists 0. rewrite HA.
+    split; [reflexivity|]. split; [unfold level; simpl; lia|].
     split; [lra|]. intros o. exists (0 + / 2). split; [reflexivity|]. split; [unfold level; simpl; lia|].
     exists 0. rewrite HC. split; [reflexivity|]. split; [unfold level; simpl; lra|].
     intros o'. exists 0. split; [reflexivity|]. split; [unfold level; simpl; lra|]. intros o''. exact I.
@@ -213,10 +214,11 @@ Lemma share_range : / 2 <= / 2 < 1.
 Proof. lra. Qed.
 
 Theorem thm_private_boosting_delta_of_a_round rel eps : 1 <= eps ->
-  approximate_on (fun _ => True) (neighbours rel) eps (/ 4 * exp (25 / 16 - eps))
+  approximate (neighbours rel) eps (/ 4 * exp (25 / 16 - eps))
     (boost_classes_delta rel 1 1 Nat.lt_0_1 Nat.lt_0_1 (/ 2) share_range (fun _ => round_with_delta)).
 Proof.
-  intros He. assert (Hb : at_most_one 1 beside) by (intros x; pose proof (class_small x); unfold beside; cbn [fst snd]; lia).
+  intros He.
+  assert (Hb : at_most_one 1 beside) by (intros x; pose proof (class_small x); unfold beside; cbn [fst snd]; lia).
   apply (thm_private_boosting_delta rel 1 1 _ _ _ _ _ (25 / 32)).
   - intros _. split; [exact I|]. intros totals. split; [intros _; exact Hb|]. intros chosen.
     destruct (many totals); (split; [exact Hb|]); intros os; simpl; lra.

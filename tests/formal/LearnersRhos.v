@@ -48,7 +48,8 @@ Lemma rho_question_sound k : true_rhos k -> 0 <= rho_coming k /\ 0 <= rho_replac
 Proof.
   destruct k as [n q R R' rate|rates f alpha rho|k]; simpl.
   - intros (Hr & H0 & H0' & HR & HR'). split; [nra|]. split; [nra|].
-    split; apply thm_post_processing_concentrated; apply selected_conc; auto; [exists R|exists R']; repeat split; auto; lra.
+    split; apply thm_post_processing_concentrated; apply selected_conc; auto; [exists R|exists R']; repeat split;
+      auto; lra.
   - intros (Ha & Hr & HA & HR). split; [assumption|]. split; [assumption|].
     split; apply thm_post_processing_concentrated; now apply thm_discrete_gaussian.
   - intros Hk. destruct (question_sound k Hk) as (Ha & Hr & HA & HR). split; [nra|]. split; [nra|].
@@ -69,7 +70,8 @@ Fixpoint plant_rho (l : rho_learner) : tree (X := Y) (O := answer) :=
   match l with
   | Finished => Stop
   | Tossing coin next => Query [] (fun _ => bind coin (fun c => ret (Tossed c))) 0 0 (fun o => plant_rho (next o))
-  | Noded v k next | Leafed v k next => Query v (rho_law k) (rho_coming k) (rho_replaced k) (fun o => plant_rho (next o))
+  | Noded v k next | Leafed v k next => Query v (rho_law k) (rho_coming k) (rho_replaced k) (fun o =>
+    plant_rho (next o))
   | Branched v turn next => Split v turn (plant_rho next)
   end.
 (** Constants are true, and each question is one of a tree. *)
@@ -149,7 +151,8 @@ Qed.
 Lemma by_all_rho T rel e d rho l : (0 < T)%nat -> follows_rho rel e d (rho / INR T) l ->
   concentrated (neighbours rel) rho (grow_forest nothing (all_trees T) (plant_rho l)).
 Proof.
-  intros HT H. apply (thm_forest_delta_levels nothing (all_trees T) rel e d (rho / INR T)); auto; intros c x; unfold all_trees.
+  intros HT H. apply (thm_forest_delta_levels nothing (all_trees T) rel e d (rho / INR T)); auto; intros c x;
+    unfold all_trees.
   - apply seq_NoDup.
   - rewrite sum_const, seq_length. right. field. apply not_0_INR. lia.
 Qed.

@@ -8,20 +8,20 @@ Open Scope R_scope.
 
 (** * What numbers cost *)
 Section Squares.
-Context {X I : Type}.
+Context {X J : Type}.
 
 Lemma total_around (share : X -> nat) l1 x l2 : Z.of_nat (list_sum (map share (l1 ++ x :: l2))) =
   (Z.of_nat (list_sum (map share (l1 ++ l2))) + Z.of_nat (share x))%Z.
 Proof. apply sum_around. Qed.
 
 (** A record adds its parts, whose squares add up to [most] at most. *)
-Lemma squares_cost (part : X -> I -> nat) l (rate : posreal) most :
+Lemma squares_cost (part : X -> J -> nat) l (rate : posreal) most :
   (forall x, sum (fun i => INR (part x i) * INR (part x i)) l <= most) ->
   numbers_cost add_remove (repeat rate (length l)) (sums part l) (rate * most) /\
   numbers_cost replace_one (repeat rate (length l)) (sums part l) (2 * rate * most).
 Proof.
   intros Hm. pose proof (cond_pos rate) as Hr. unfold sums.
-  assert (H : forall D D' (d : I -> R), (forall i, let n D := Z.of_nat (list_sum (map (fun x => part x i) D)) in
+  assert (H : forall D D' (d : J -> R), (forall i, let n D := Z.of_nat (list_sum (map (fun x => part x i) D)) in
       IZR (n D - n D') * IZR (n D - n D') <= d i) ->
     moved (repeat rate (length l)) (map (fun i => Z.of_nat (list_sum (map (fun x => part x i) D))) l)
       (map (fun i => Z.of_nat (list_sum (map (fun x => part x i) D'))) l) <= rate * sum d l).
@@ -40,13 +40,13 @@ Proof.
 Qed.
 
 (** Gap and size of each pair of sums; the gaps have the share g of the rate. *)
-Definition gap_and_size (part : X -> I -> bool -> nat) (l : list I) (D : list X) : list Z :=
+Definition gap_and_size (part : X -> J -> bool -> nat) (l : list J) (D : list X) : list Z :=
   flat_map (fun i => let n side := Z.of_nat (list_sum (map (fun x => part x i side) D)) in
     [n true - n false; n true + n false]%Z) l.
-Definition gap_rates (gap size : posreal) (l : list I) : list posreal := flat_map (fun _ => [gap; size]) l.
-Definition size_of (part : X -> I -> bool -> nat) (x : X) (i : I) : R := INR (part x i true) + INR (part x i false).
+Definition gap_rates (gap size : posreal) (l : list J) : list posreal := flat_map (fun _ => [gap; size]) l.
+Definition size_of (part : X -> J -> bool -> nat) (x : X) (i : J) : R := INR (part x i true) + INR (part x i false).
 
-Lemma gap_and_size_moved part l (gap size : posreal) D D' (d : I -> R) :
+Lemma gap_and_size_moved part l (gap size : posreal) D D' (d : J -> R) :
   (forall i, let n D side := Z.of_nat (list_sum (map (fun x => part x i side) D)) in
     let t := (n D true - n D' true)%Z in let f := (n D false - n D' false)%Z in
     gap * (IZR (t - f) * IZR (t - f)) + size * (IZR (t + f) * IZR (t + f)) <= d i) ->

@@ -31,8 +31,8 @@ __all__ = [
 
 #: Sizes of residuals, as shares of the target's range: each is two thirds of the next.
 RESIDUAL_SIZES = np.array([(2 / 3) ** k for k in range(13, -1, -1)])
-#: Variance of the prior of the mean of a target, in squares of its range; less than the uniform law's 1/12, for the mean
-#: of many values is seldom at an end of the range.
+#: Variance of the prior of the mean of a target, in squares of its range; less than the uniform law's 1/12, for the
+#: mean of many values is seldom at an end of the range.
 MEAN_PRIOR_VARIANCE = 0.05
 #: Share of the records that the scale at which residuals are clipped leaves as they are.
 UNCLIPPED = 0.8

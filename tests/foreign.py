@@ -64,6 +64,26 @@ def accountants(record: dict) -> str:
     return "\n".join(lines)
 
 
+def seeds(record: dict) -> str:
+    """One row for each of two neighbours: what two runs give."""
+    lines = ["| the column | first run | second run |", "|---|---|---|"]
+    for row in record["seeded"]:
+        shares = (", ".join(f"{share:.4f}" for share in run) for run in row["runs"])
+        lines.append(f"| {row['what']} | {' | '.join(shares)} |")
+    return "\n".join(lines)
+
+
+def reused(record: dict) -> str:
+    """One row for each call of noise, in order."""
+    lines = ["| what the noise is for | its scale | the noise over its scale |", "|---|--:|---|"]
+    for row, name in zip(
+        record["reused"], ("column a", "column b", "column c", "first table", "second table"), strict=True
+    ):
+        multiples = ", ".join(f"{each:.4f}" for each in row["multiples"])
+        lines.append(f"| {name} | {row['scale']:g} | {multiples} |")
+    return "\n".join(lines)
+
+
 def counts(record: dict) -> str:
     """How many cases were looked at, and how they were read."""
     rows = record["rows"]
@@ -85,6 +105,8 @@ PARTS: dict[str, Callable[[dict], str]] = {
     "counts": counts,
     "findings": findings,
     "accountants": accountants,
+    "seeds": seeds,
+    "reused": reused,
     "not judged": not_judged,
 }
 

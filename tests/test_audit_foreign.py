@@ -286,6 +286,19 @@ def test_a_choice_loses_the_largest_log_ratio():
 
 
 @pytest.mark.claim("lem-range-concentrated")
+def test_a_method_of_an_object_is_a_function_of_its_module():
+    # as numpy.random.choice, which is a method of NumPy's own generator
+    source = NoiseSource(np.random, "choice", lambda given: NoisedValue("choice", given["p"]))
+
+    def choose(rows):
+        weights = np.array([1 + sum(rows), 1.0])
+        return int(np.random.choice(2, p=weights / weights.sum()))  # noqa: NPY002 - it is what is tested
+
+    audit = audit_calls(choose, [1, 0], [0], epsilon=1.0, sources=[source])
+    assert not audit.findings
+    assert audit.epsilon == pytest.approx(np.log(3 / 2), rel=1e-12)  # of the second: 1/3 and 1/2
+
+
 def test_many_small_losses_are_less_than_their_sum_at_a_delta():
     """400 counts of a loss of 1/100 each: 4 together, and at a delta of 1e-6 not even 1.1: no fault."""
 

@@ -78,6 +78,21 @@ def test_an_accountant_says_less_than_all_outcomes():
     assert composed["delta"] < exact * 0.9
 
 
+def test_noise_from_a_known_seed_is_the_same_at_every_run():
+    one, other = RECORD["seeded"]
+    assert one["runs"][0] == one["runs"][1]
+    assert other["runs"][0] == other["runs"][1]
+    assert one["runs"] != other["runs"]
+    for row in (one, other):
+        assert sum(row["runs"][0]) == pytest.approx(1, abs=1e-8)
+
+
+def test_noise_of_the_first_table_is_that_of_two_columns():
+    _, second, third, table, other = (row["multiples"] for row in RECORD["reused"])
+    assert table == [*second, *third]
+    assert not {*table} & {*other}
+
+
 def test_the_page_says_what_the_record_says():
     text = foreign.PAGE.read_text(encoding="utf-8")
     assert foreign.stored(text, RECORD) == text, "python -m tests.foreign --store"

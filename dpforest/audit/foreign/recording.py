@@ -256,10 +256,10 @@ def record_calls(
         for source in sources:
             owner = source.owner
             original = inspect.getattr_static(owner, source.name)
-            wrapper = _wrapper(recording, source, getattr(original, "__func__", original))
-            if inspect.ismodule(owner):
-                replaced[id(original)] = original, wrapper
+            if inspect.ismodule(owner):  # of which a method of an object is a function, too
+                replaced[id(original)] = original, _wrapper(recording, source, original)
             else:
+                wrapper = _wrapper(recording, source, getattr(original, "__func__", original))
                 _set(
                     stack, owner, source.name, staticmethod(wrapper) if isinstance(original, staticmethod) else wrapper
                 )

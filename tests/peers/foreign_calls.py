@@ -782,12 +782,12 @@ def seeded_rows() -> list[dict[str, Any]]:
 
 
 def reused_draws() -> list[dict[str, Any]]:
-    """Laplace noise of DataSynthesizer's correlated mode in order, as multiples of its scale, with a seed of the user."""
+    """Laplace noise of DataSynthesizer's correlated mode, in order, with a seed of the user."""
     laplace, drawn = np.random.laplace, []
 
     def noted(loc: float, scale: float, size: int) -> np.ndarray:
         noise = laplace(loc, scale, size)
-        drawn.append({"scale": round(scale, 9), "multiples": [round(each, 6) for each in noise / scale]})
+        drawn.append({"scale": round(float(scale), 9), "multiples": [round(float(each), 6) for each in noise / scale]})
         return noise
 
     with mock.patch.object(np.random, "laplace", noted), mock.patch.dict(globals(), seed=987654321):

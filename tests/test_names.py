@@ -140,3 +140,19 @@ def test_no_docstring_of_a_property_is_shown_as_a_type():
 )
 def test_what_is_shown_as_a_type(text, typed):
     assert has_a_type(text) is typed
+
+
+def unknown_methods(page: str, library: str) -> list[str]:
+    """What a page's prose calls a method of a run, or of its learner's own, and the library does not define."""
+    prose = re.sub(r"^(`{3,}).*?^\1", "", page, flags=re.DOTALL | re.MULTILINE)
+    named = re.findall(r"`run\.(\w+)|`self\.(_\w+)", prose)
+    return sorted({name for pair in named for name in pair if name and not re.search(rf"\bdef {name}\(", library)})
+
+
+def test_prose_names_methods_that_there_are():
+    library = "".join(sources().values())
+    book = Path(__file__).resolve().parent.parent / "book"
+    pages = {str(path.relative_to(book)): path.read_text(encoding="utf-8") for path in book.rglob("*.md")}
+    assert {name: found for name, page in pages.items() if (found := unknown_methods(page, library))} == {}
+    planted = "Then `run.told` and `self._count(run)`, `run.peek`.\n```python\nrun.said()\n```\n"
+    assert unknown_methods(planted, "def peek(self): ...\ndef _count(self): ...") == ["told"]

@@ -323,7 +323,7 @@ def test_rows_with_one_lot_are_told_apart_by_what_they_say(monkeypatch):
 @given(st.lists(st.lists(st.integers(0, 2), min_size=9, max_size=9), max_size=12))
 def test_words_hold_what_the_rows_say(rows):
     columns = np.array(rows, dtype=np.uint8).reshape(-1, 9).T
-    words = persons._words(columns, np.arange(len(rows)))
+    words = persons._packed_rows(columns, np.arange(len(rows)))
     assert len(words) == 2
     same = [one == other for one, other in product(rows, rows)]
     assert same == [one == other for one, other in product(list(zip(*words, strict=True)), repeat=2)]

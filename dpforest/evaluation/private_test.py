@@ -439,7 +439,7 @@ def _suited_bins(bins: int, n_classes: int, n_groups: int | None) -> int:
     several = n_classes > 2
     most = MOST_CELLS // ((n_groups or 1) * (n_classes if several else 1))
     if n_groups is not None and most < (1 if several else 2):
-        raise ValueError(f"{n_groups} groups are too many for a table of {MOST_CELLS} cells: put some together")
+        raise ValueError(f"{shown(n_groups)} groups are too many for a table of {MOST_CELLS} cells: put some together")
     if not n_classes:
         return min(bins, most)
     if n_classes == 2 and bins % 2:

@@ -605,9 +605,9 @@ class LightScale(Curator):
 class MergesByCounts(AIMClassifier):
     """Puts codes together by their exact counts, and says nothing of it."""
 
-    def _merged(self, run, feature, masses, sigma):
+    def _merge_codes(self, run, feature, masses, sigma):
         masses = np.bincount(run.curator._records.codes[feature], minlength=len(masses)).astype(float)
-        return super()._merged(run, feature, masses, 1.0)
+        return super()._merge_codes(run, feature, masses, 1.0)
 
 
 class DearAIM(AIMClassifier):

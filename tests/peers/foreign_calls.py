@@ -815,6 +815,15 @@ def merged(
     }
 
 
+def by_lines(record: dict) -> str:
+    """As JSON with a line for each row: the repository keeps every version of it."""
+
+    def part(value: object) -> str:
+        return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]" if isinstance(value, list) else json.dumps(value)
+
+    return "{\n" + ",\n".join(f"{json.dumps(key)}: {part(value)}" for key, value in record.items()) + "\n}\n"
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Audit other libraries by record and replay of their noise.")
     parser.add_argument("--show", action="store_true", help="print what is found; the record is not touched")
@@ -837,9 +846,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"DataSynthesizer's noise: {each['scale']} times {each['multiples']}")
     if not options.show:
         kept = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-        RECORD.write_text(
-            json.dumps(merged(kept, rows, accountants, seeded, reused), indent=1) + "\n", encoding="utf-8"
-        )
+        RECORD.write_text(by_lines(merged(kept, rows, accountants, seeded, reused)), encoding="utf-8")
     return 0
 
 

@@ -30,6 +30,7 @@ def data(name: str) -> str:
 BROWSER = needs("a browser", "apt-get install chromium chromium-driver")
 BOOK = needs("the built book", "make book")
 FIREFOX = needs("Firefox", "apt-get install firefox-esr")
+CLONE = needs("a clone", "git clone, in place of an archive")
 COQ = needs("Coq", coq.INSTALL)
 DP_ACCOUNTING = needs("dp-accounting", "pip install dp-accounting")
 DASK = needs("Dask", "pip install 'dpforest[dask]'")

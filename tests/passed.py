@@ -66,10 +66,16 @@ class Keys:
         return reach.digest()
 
     @cached_property
-    def files(self) -> str:
-        """A digest of all files of the repository, but for the record of what passed and the list of what is slow."""
+    def files(self) -> str | None:
+        """A digest of all files of the repository, but for the record of what passed and the list of what is slow.
+
+        None in an archive, where nothing tells the repository's files from those that were made there.
+        """
         wanted = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-        names = "".join(reached.git(self.root, *wanted)).split("\0")
+        try:
+            names = "".join(reached.git(self.root, *wanted)).split("\0")
+        except (OSError, SystemExit):
+            return None
         found = hashlib.sha256()
         for name in sorted(names):
             if name and name not in (RECORD, SLOW) and (path := self.root / name).is_file():
@@ -81,8 +87,8 @@ class Keys:
         """The keys that the renderings of notebooks have."""
         return {job.name: job.key for job in render.plan(source=self.root / "notebooks")}
 
-    def of(self, name: str) -> str:
-        """The key of a file of tests or of a notebook, by its path from the root."""
+    def of(self, name: str) -> str | None:
+        """The key of a file of tests or of a notebook, by its path from the root; None where it cannot be told."""
         path = self.root / name
         if path.suffix == ".ipynb":
             return digest([self.settings, self.frame, self.notebooks[path.stem], path.read_text(encoding="utf-8")])
@@ -91,7 +97,8 @@ class Keys:
         assert reach is not None
         alone = self._library.reach([], [module])
         reads = any("__file__" in each.names.used for each in alone.definitions.values())
-        return digest([self.settings, reach.digest(), self.files if reads else ""])
+        files = self.files if reads else ""
+        return None if files is None else digest([self.settings, reach.digest(), files])
 
 
 def read(root: Path = ROOT, record: str = RECORD) -> dict[str, Any]:
@@ -110,7 +117,7 @@ def kept(names: Iterable[str], root: Path = ROOT, record: str = RECORD) -> list[
         return []
     try:
         return [name for name in names if name in found["files"] and found["files"][name] == keys.of(name)]
-    except (OSError, SystemExit):  # no repository: what changed cannot be told
+    except OSError:  # a file that a key is of is gone
         return []
 
 
@@ -127,7 +134,7 @@ def note(
     """
     found, keys = read(root, record), Keys(root)
     files = found["files"] if found["where"] == machine() else {}
-    new = {name: keys.of(name) for name in passed}
+    new = {name: key for name in passed if (key := keys.of(name)) is not None}
     files = {name: key for name, key in {**files, **new}.items() if name not in set(failed) and (root / name).exists()}
     missing = {test for test in found["skipped"] if slow.path_of(test) not in new} | set(skipped)
     known = {

@@ -107,13 +107,6 @@ def test_it_runs_with_the_library_and_jupyter(notebook: nbformat.NotebookNode) -
     """Whoever installs both has neither myst_nb (`from dpforest.study import glue`) nor what only an extra brings."""
     trees = [ast.parse(cell.source) for cell in code(notebook)]
     named = {one.module.split(".")[0] for tree in trees for one in imports(tree)}
-    named |= {
-        alias.name.split(".")[0]
-        for tree in trees
-        for one in ast.walk(tree)
-        if isinstance(one, ast.Import)
-        for alias in one.names
-    }
     project = tomllib.loads((render.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     brought = {re.split("[^a-z-]", each)[0].replace("scikit-learn", "sklearn") for each in project["dependencies"]}
     checked = {"dask"} if 'scale.installed("dask")' in "\n".join(cell.source for cell in code(notebook)) else set()

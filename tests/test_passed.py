@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-from tests import passed, slow
+from tests import not_run, passed, slow
 from tests.test_reached import FILES, git
 from tools import reached
 
@@ -91,6 +91,15 @@ def test_a_record_that_cannot_be_read_leaves_out_nothing(project: Path, text: st
 def test_without_a_repository_nothing_that_reads_files_is_left_out(project: Path) -> None:
     (project / ".git").rename(project / "gone")
     assert passed.kept(["tests/test_reads.py"], project) == []
+    assert passed.kept(FOUND, project) == [name for name in FOUND if name != "tests/test_reads.py"]
+
+
+def test_without_a_repository_what_reads_no_files_is_noted(project: Path) -> None:
+    """In an archive, where `make test-all` must not end with an error either."""
+    (project / ".git").rename(project / "gone")
+    (project / passed.RECORD).unlink()
+    assert passed.note(FOUND, [], root=project) == 3
+    assert "tests/test_reads.py" not in passed.read(project)["files"]
 
 
 def test_a_failure_ends_what_was_known(project: Path) -> None:
@@ -231,6 +240,8 @@ def test_a_run_that_is_broken_off_notes_nothing_of_the_file(tmp_path: Path, work
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers, "--note-passed", "-rN"]
     stopped = "import pytest\ndef test_a(): pass\ndef test_b(): pytest.exit('enough')\ndef test_c(): pass\n"
     whole = stopped.replace("pytest.exit('enough')", "pytest.skip('enough')")
+    if not (passed.ROOT / ".git").exists():
+        pytest.skip(not_run.CLONE)
     clone = tmp_path / "clone"
     reached.git(passed.ROOT, "clone", "--quiet", "--no-hardlinks", str(passed.ROOT), str(clone))
     for name in ("tests/passed.py", "tests/slow.py", "tests/not_run.py", "conftest.py"):

@@ -63,7 +63,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Stranger:
     """With a clone of what stands here, changes that are not committed included."""
     home, listed = tmp_path_factory.mktemp("clone"), ["git", "ls-files", "-z", "-co", "--exclude-standard"]
     if not shutil.which("git") or not (ROOT / ".git").exists():
-        pytest.skip(not_run.needs("a clone", "git clone, in place of an archive"))
+        pytest.skip(not_run.CLONE)
     found = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, found.split("\0")):
         if (ROOT / name).is_file():

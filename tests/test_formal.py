@@ -72,7 +72,7 @@ STRONGER = [
     ),
     (  # gradients that count for one record
         "Boosting", "cls p) (both_sides classes) (2 * finest) twice_pos b",
-        "cls p) (both_sides classes) finest Hfinest b", "thm_private_boosting",
+        "cls p) (both_sides classes) finest Hfinest b", "class_measure_private",
     ),
     ("Sharp", "(range replace_one q b -> 4 <= b)", "(range replace_one q b -> 5 <= b)", "lem_soft_gap_sharp"),
     (  # an account that refunds

@@ -602,23 +602,30 @@ Definition class_plan := plan X class_question class_measure.
 Definition boost_classes : (nat -> class_plan) -> list X -> dist (list answer) := boost rel ask_class measure_class.
 Definition class_budget : R -> class_plan -> Prop := spends class_question_proper class_measure_proper.
 
+Lemma class_question_private w (b : posreal) : class_question_proper w -> private (neighbours rel) b (ask_class w b).
+Proof.
+  destruct w as [classes cls|k bins code|m n t sides theta|m n t classes cls sh theta]; simpl; intros Hw.
+  - apply numbers_private.
+  - apply lem_children.
+  - now apply table_private.
+  - now apply table_of_all_private.
+Qed.
+Lemma class_measure_private m (b : posreal) : class_measure_proper m ->
+  private add_remove (b / INR (times rel)) (measure_class m b) /\
+  private replace_one (2 * (b / INR (times rel))) (measure_class m b).
+Proof.
+  destruct m as [sides|classes cls sh|classes cls]; simpl; intros Hm.
+  - destruct (sums_private rel (of_sides sides) two fine Hfine b (fun x => of_sides_small fine Hfine sides x Hm))
+      as (H1 & H2 & _).
+    now split.
+  - destruct (sums_private rel (gradient classes cls sh) (both_sides classes) (2 * finest) twice_pos b
+      (fun x => gradient_small finest Hfinest classes cls sh x Hm)) as (H1 & H2 & _). now split.
+  - destruct (numbers_private rel classes cls b) as (H1 & H2 & _). now split.
+Qed.
+
 Theorem thm_private_boosting (p : nat -> class_plan) eps : (forall n, class_budget eps (p n)) ->
   private (neighbours rel) eps (boost_classes p).
-Proof.
-  apply boost_private.
-  - intros [classes cls|k bins code|m n t sides theta|m n t classes cls sh theta] b Hw; simpl in *.
-    + apply numbers_private.
-    + apply lem_children.
-    + now apply table_private.
-    + now apply table_of_all_private.
-  - intros [sides|classes cls sh|classes cls] b Hm; simpl in *.
-    + destruct (sums_private rel (of_sides sides) two fine Hfine b (fun x => of_sides_small fine Hfine sides x Hm))
-        as (H1 & H2 & _).
-      now split.
-    + destruct (sums_private rel (gradient classes cls sh) (both_sides classes) (2 * finest) twice_pos b
-        (fun x => gradient_small finest Hfinest classes cls sh x Hm)) as (H1 & H2 & _). now split.
-    + destruct (numbers_private rel classes cls b) as (H1 & H2 & _). now split.
-Qed.
+Proof. apply boost_private; [exact class_question_private|exact class_measure_private]. Qed.
 End Classes.
 
 (** ** Of so many rounds, each with a selection and a table *)
@@ -717,20 +724,27 @@ Definition number_plan := plan X number_question number_measure.
 Definition boost_numbers : (nat -> number_plan) -> list X -> dist (list answer) := boost rel ask_number measure_number.
 Definition number_budget : R -> number_plan -> Prop := spends number_question_proper number_measure_proper.
 
+Lemma number_question_private w (b : posreal) : number_question_proper w -> private (neighbours rel) b (ask_number w b).
+Proof.
+  destruct w as [y|y|parts part|k bins code|m n t above theta]; simpl; intros Hw.
+  - apply sums_private. intros x. now apply of_sides_small, twin_at_most_one.
+  - now apply target_sum_private.
+  - apply numbers_private.
+  - apply lem_children.
+  - apply table_private; [assumption|]. intros r. now apply twin_at_most_one.
+Qed.
+Lemma number_measure_private m (b : posreal) : number_measure_proper m ->
+  private add_remove (b / INR (times rel)) (measure_number m b) /\
+  private replace_one (2 * (b / INR (times rel))) (measure_number m b).
+Proof.
+  destruct m as [above]; simpl; intros Hm.
+  destruct (sums_private rel (of_sides (twin fine above)) two fine Hfine b
+    (fun x => of_sides_small fine Hfine _ x (twin_at_most_one fine above Hm))) as (H1 & H2 & _). now split.
+Qed.
+
 Theorem thm_private_boosting_numbers (p : nat -> number_plan) eps : (forall n, number_budget eps (p n)) ->
   private (neighbours rel) eps (boost_numbers p).
-Proof.
-  apply boost_private.
-  - intros [y|y|parts part|k bins code|m n t above theta] b Hw; simpl in *.
-    + apply sums_private. intros x. now apply of_sides_small, twin_at_most_one.
-    + now apply target_sum_private.
-    + apply numbers_private.
-    + apply lem_children.
-    + apply table_private; [assumption|]. intros r. now apply twin_at_most_one.
-  - intros [above] b Hm; simpl in *.
-    destruct (sums_private rel (of_sides (twin fine above)) two fine Hfine b
-      (fun x => of_sides_small fine Hfine _ x (twin_at_most_one fine above Hm))) as (H1 & H2 & _). now split.
-Qed.
+Proof. apply boost_private; [exact number_question_private|exact number_measure_private]. Qed.
 End Numbers.
 
 (** ** Of so many rounds *)

@@ -484,6 +484,15 @@ Qed.
 End Gaps.
 End Questions.
 
+(** A record's size on both sides together is a unit at most. *)
+Lemma gap_square {X} amount (sides : X -> nat * nat) x : at_most_one amount sides ->
+  let size := size_of (fun x (_ : unit) => of_sides sides x) x in
+  sum (fun i => size i * size i) [tt] <= INR amount * INR amount.
+Proof.
+  intros H. specialize (H x). apply le_INR in H. rewrite plus_INR in H. unfold size_of. simpl.
+  pose proof (pos_INR (fst (sides x))). pose proof (pos_INR (snd (sides x))). nra.
+Qed.
+
 (** * Classes *)
 Section Classes.
 Context {X : Type} (rel : relation) (fine finest : nat) (Hfine : (0 < fine)%nat) (Hfinest : (0 < finest)%nat).
@@ -558,27 +567,15 @@ Lemma class_halves p rho eps : (forall n, class_budget_delta rho eps (p n)) ->
   private_on does_not (neighbours rel) eps (boost_classes_delta p).
 Proof.
   apply boost_delta_halves.
-  - intros [classes cls|k bins code|m n t sides theta|m n t classes cls sh theta] b Hw; simpl in *.
-    + apply numbers_private.
-    + apply lem_children.
-    + now apply table_private.
-    + now apply table_of_all_private.
+  - exact (class_question_private rel fine finest Hfine Hfinest).
   - intros [classes cls|k bins code|m n t sides theta|m n t classes cls sh theta] b Hw; simpl in *.
     + apply noisy_numbers_concentrated.
     + apply lem_children_delta.
     + now apply chosen_table_concentrated.
     + now apply chosen_for_all_concentrated.
+  - exact (class_measure_private rel fine finest Hfine Hfinest).
   - intros [sides|classes cls sh|classes cls] b Hm; simpl in *.
-    + destruct (sums_private rel (of_sides sides) two fine Hfine b (fun x => of_sides_small fine Hfine sides x Hm))
-        as (H1 & H2 & _).
-      now split.
-    + destruct (sums_private rel (gradient classes cls sh) (both_sides classes) (2 * finest)
-        (twice_pos fine finest Hfine Hfinest) b
-        (fun x => gradient_small finest Hfinest classes cls sh x Hm)) as (H1 & H2 & _). now split.
-    + destruct (numbers_private rel classes cls b) as (H1 & H2 & _). now split.
-  - intros [sides|classes cls sh|classes cls] b Hm; simpl in *.
-    + apply noisy_gaps_concentrated. intros x. specialize (Hm x). apply le_INR in Hm. rewrite plus_INR in Hm.
-      unfold size_of. simpl. pose proof (pos_INR (fst (sides x))). pose proof (pos_INR (snd (sides x))). nra.
+    + apply noisy_gaps_concentrated. intros x. now apply gap_square.
     + apply noisy_gaps_concentrated. intros x. now apply gradient_squares.
     + destruct (noisy_numbers_concentrated rel classes cls b) as (H1 & H2 & _). split; [exact H1|].
       intros D D' HN. eapply conc_more; [|exact (H2 D D' HN)]. unfold swap. pose proof (cond_pos b).
@@ -651,24 +648,15 @@ Lemma number_halves p rho eps : (forall n, number_budget_delta rho eps (p n)) ->
   private_on does_not (neighbours rel) eps (boost_numbers_delta p).
 Proof.
   apply boost_delta_halves.
-  - intros [y|y|parts part|k bins code|m n t above theta] b Hw; simpl in *.
-    + apply sums_private. intros x. now apply of_sides_small, twins.
-    + now apply (target_sum_private rel fine).
-    + apply numbers_private.
-    + apply lem_children.
-    + apply table_private; [assumption|]. intros r. now apply twins.
+  - exact (number_question_private rel fine levels Hfine Hlevels).
   - intros [y|y|parts part|k bins code|m n t above theta] b Hw; simpl in *.
     + apply noisy_sums_concentrated. intros x. now apply sides_squares, twins.
     + now apply target_sum_concentrated.
     + apply noisy_numbers_concentrated.
     + apply lem_children_delta.
     + apply chosen_table_concentrated; [assumption|]. intros r. now apply twins.
-  - intros [above] b Hm; simpl in *.
-    destruct (sums_private rel (of_sides (twin fine above)) two fine Hfine b
-      (fun x => of_sides_small fine Hfine _ x (twins fine above Hm))) as (H1 & H2 & _). now split.
-  - intros [above] b Hm; simpl in *. apply noisy_gaps_concentrated. intros x.
-    pose proof (twins fine above Hm x) as H. apply le_INR in H. rewrite plus_INR in H. unfold size_of.
-    simpl in *. pose proof (pos_INR (fine - above x)). pose proof (pos_INR (above x)). nra.
+  - exact (number_measure_private rel fine levels Hfine Hlevels).
+  - intros [above] b Hm; simpl in *. apply noisy_gaps_concentrated. intros x. now apply gap_square, twins.
 Qed.
 
 Theorem thm_private_boosting_delta_numbers (p : nat -> number_plan_delta) rho eps delta :

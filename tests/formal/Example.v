@@ -182,7 +182,7 @@ Definition learner_of_rho : rho_learner (Y := record) :=
 Theorem thm_forest_delta_edprf_of_a_stump (coin : dist nat) :
   concentrated replace_one 1 (grow_forest coin own_tree (plant_rho learner_of_rho)).
 Proof.
-  apply (thm_forest_delta_edprf coin ReplaceOne (fun _ => / 2) 2 1).
+  apply (thm_forest_delta_parts coin ReplaceOne (fun _ => / 2) 2 1).
   assert (HA : cost ReplaceOne (priced feature_of_rho) = / 2).
   { rewrite cost_priced. simpl. unfold Rmax. destruct (Rle_dec _ _); lra. }
   assert (HC : cost ReplaceOne (priced classes_of_rho) = / 2).

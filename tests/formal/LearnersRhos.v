@@ -137,18 +137,20 @@ Proof.
 Qed.
 End Forest.
 
-(** Each record in the tree of a coin of its own, all records in every tree, or one tree of all. *)
+(** Each record in the tree of a coin of its own: eDPRF, and DiffPETs, its regression and both boosters with *parts*; or
+    all records in every tree: the latter four with *all*, and random trees, whose levels spend nothing.  Rounds are
+    trees, each asked when the one before has answered; the trees of DP-AdaBoost have one level. *)
 Section Sharing.
 Context {X : Type}.
 Implicit Types l : rho_learner (Y := nat * X).
 
-Lemma by_coin_rho coin rel e d rho l : follows_rho rel e d rho l ->
+Theorem thm_forest_delta_parts coin rel e d rho l : follows_rho rel e d rho l ->
   concentrated (neighbours rel) rho (grow_forest coin own_tree (plant_rho l)).
 Proof.
   intros H. apply (thm_forest_delta_levels coin own_tree rel e d rho); auto; intros c x; simpl; [|lra].
   constructor; [easy|constructor].
 Qed.
-Lemma by_all_rho T rel e d rho l : (0 < T)%nat -> follows_rho rel e d (rho / INR T) l ->
+Theorem thm_forest_delta_all T rel e d rho l : (0 < T)%nat -> follows_rho rel e d (rho / INR T) l ->
   concentrated (neighbours rel) rho (grow_forest nothing (all_trees T) (plant_rho l)).
 Proof.
   intros HT H. apply (thm_forest_delta_levels nothing (all_trees T) rel e d (rho / INR T)); auto; intros c x;
@@ -156,38 +158,4 @@ Proof.
   - apply seq_NoDup.
   - rewrite sum_const, seq_length. right. field. apply not_0_INR. lia.
 Qed.
-
-Theorem thm_forest_delta_edprf coin rel e d rho l : follows_rho rel e d rho l ->
-  concentrated (neighbours rel) rho (grow_forest coin own_tree (plant_rho l)).
-Proof. apply by_coin_rho. Qed.
-Theorem thm_forest_delta_diffpets_parts coin rel e d rho l : follows_rho rel e d rho l ->
-  concentrated (neighbours rel) rho (grow_forest coin own_tree (plant_rho l)).
-Proof. apply by_coin_rho. Qed.
-Theorem thm_forest_delta_diffpets_all T rel e d rho l : (0 < T)%nat -> follows_rho rel e d (rho / INR T) l ->
-  concentrated (neighbours rel) rho (grow_forest nothing (all_trees T) (plant_rho l)).
-Proof. apply by_all_rho. Qed.
-(** Leaves have two masses. *)
-Theorem thm_forest_delta_diffpets_regression_parts coin rel e d rho l : follows_rho rel e d rho l ->
-  concentrated (neighbours rel) rho (grow_forest coin own_tree (plant_rho l)).
-Proof. apply by_coin_rho. Qed.
-Theorem thm_forest_delta_diffpets_regression_all T rel e d rho l : (0 < T)%nat -> follows_rho rel e d (rho / INR T) l ->
-  concentrated (neighbours rel) rho (grow_forest nothing (all_trees T) (plant_rho l)).
-Proof. apply by_all_rho. Qed.
-(** Rounds are trees, each asked when the one before has answered. *)
-Theorem thm_forest_delta_dps_adaboost_parts coin rel e d rho l : follows_rho rel e d rho l ->
-  concentrated (neighbours rel) rho (grow_forest coin own_tree (plant_rho l)).
-Proof. apply by_coin_rho. Qed.
-Theorem thm_forest_delta_dps_adaboost_all T rel e d rho l : (0 < T)%nat -> follows_rho rel e d (rho / INR T) l ->
-  concentrated (neighbours rel) rho (grow_forest nothing (all_trees T) (plant_rho l)).
-Proof. apply by_all_rho. Qed.
-Theorem thm_forest_delta_dp_adaboost_parts coin rel e rho l : follows_rho rel e 1 rho l ->
-  concentrated (neighbours rel) rho (grow_forest coin own_tree (plant_rho l)).
-Proof. apply by_coin_rho. Qed.
-Theorem thm_forest_delta_dp_adaboost_all T rel e rho l : (0 < T)%nat -> follows_rho rel e 1 (rho / INR T) l ->
-  concentrated (neighbours rel) rho (grow_forest nothing (all_trees T) (plant_rho l)).
-Proof. apply by_all_rho. Qed.
-(** Levels that spend nothing: the structure is drawn by coins. *)
-Theorem thm_forest_delta_random_trees T rel d rho l : (0 < T)%nat -> follows_rho rel (fun _ => 0) d (rho / INR T) l ->
-  concentrated (neighbours rel) rho (grow_forest nothing (all_trees T) (plant_rho l)).
-Proof. apply by_all_rho. Qed.
 End Sharing.

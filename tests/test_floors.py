@@ -23,19 +23,22 @@ ROOT = Path(dpforest.__file__).parent
 
 #: Imports run downward.  A room stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
-    "_version": 0, "messages": 0, "registry": 0, "storage": 0, "arithmetic": 0, "privacy": 0,
-    "engines": 0, "schema": 0, "design": 0, "chance": 0, "structure": 0,
-    "mechanisms": 1, "scores": 1, "budgets": 1,
-    "counting": 2,
-    "models": 3,
-    "curator": 4, "inspect": 4,
-    "learners": 5,
-    "papers": 6, "flagship": 6, "evaluation": 6, "datasets": 6,
-    "study": 7,
-    "audit": 8,
-    "cli": 9,
-    "__main__": 10,
-}  # fmt: skip
+    room: floor
+    for floor, rooms in enumerate(
+        (
+            "_version messages registry storage arithmetic privacy engines schema design chance structure",
+            "mechanisms scores budgets counting",
+            "models",
+            "curator inspect",
+            "learners",
+            "papers flagship evaluation datasets",
+            "study",
+            "audit",
+            "cli",
+        )
+    )
+    for room in rooms.split()
+}
 #: Rooms of the lowest floor, in the order in which they may use each other.
 GROUND = [room for room, floor in FLOORS.items() if floor == 0]
 
@@ -152,7 +155,8 @@ class Module:
 
     @property
     def room(self) -> str:
-        return self.name.split(".")[0]
+        room = self.name.split(".")[0]
+        return "cli" if room == "__main__" else room  # ``python -m dpforest`` is the command line
 
 
 def modules() -> list[Module]:

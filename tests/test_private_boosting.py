@@ -48,15 +48,15 @@ from dpforest.flagship.priors import (
     MEAN_PRIOR_VARIANCE,
     PER_MINORITY,
     RESIDUAL_SIZES,
-    at_least,
+    clipping_scale,
     effective_records,
     noise_variance,
     noise_variances,
     perplexity,
     prior_mean,
     prior_scores,
-    quantile,
-    shrunk,
+    shrunken_mean,
+    size_lower_bound,
     weighted_mean,
 )
 from dpforest.flagship.schedules import bins_share, constants
@@ -567,24 +567,24 @@ def test_the_regression_schedule():
 def test_the_scale_holds_four_fifths_of_the_records():
     counts = np.zeros(len(RESIDUAL_SIZES) + 1, dtype=np.int64)
     counts[[2, 5, 9]] = 700, 100, 200
-    assert quantile(counts) == RESIDUAL_SIZES[5]
-    assert quantile(counts, 150.0) == RESIDUAL_SIZES[2]  # what may be noise is taken off
+    assert clipping_scale(counts) == RESIDUAL_SIZES[5]
+    assert clipping_scale(counts, 150.0) == RESIDUAL_SIZES[2]  # what may be noise is taken off
     counts[2] = 10_000
-    assert quantile(counts) == RESIDUAL_SIZES[2]
-    assert quantile(-counts) == quantile(counts, 1e6) == 1.0
+    assert clipping_scale(counts) == RESIDUAL_SIZES[2]
+    assert clipping_scale(-counts) == clipping_scale(counts, 1e6) == 1.0
     counts[:] = 0
     counts[-1] = 9
-    assert quantile(counts) == RESIDUAL_SIZES[-1] == 1.0
+    assert clipping_scale(counts) == RESIDUAL_SIZES[-1] == 1.0
 
 
 def test_a_noisy_mean_is_shrunk_by_its_noise():
     """The posterior of a normal prior in the middle of the range, by the textbook; never outside the range."""
     for at, variance in ((0.2, 0.0), (0.9, 0.05), (0.5, 3.0), (0.0, 0.01)):
-        mean, left = shrunk(at, variance)
+        mean, left = shrunken_mean(at, variance)
         precision = 1 / MEAN_PRIOR_VARIANCE + (1 / variance if variance else math.inf)
         assert left == pytest.approx(1 / precision, rel=1e-12)
         assert mean == pytest.approx(at if not variance else 0.5 + (at - 0.5) / variance / precision, rel=1e-12)
-    assert shrunk(40.0, 1e-9)[0] == 1.0
+    assert shrunken_mean(40.0, 1e-9)[0] == 1.0
     exact, off = prior_mean(np.array([[300, 900]]) * TARGET_LEVELS, 0.0)
     assert (exact, off) == (0.25, 0.0)
     drowned, _ = prior_mean(np.array([[-5, 0]]), 14.0)
@@ -1441,10 +1441,10 @@ def test_a_number_drowned_in_noise_is_taken_for_small():
     rng = np.random.default_rng(0)
     for n, epsilon in ((500, 0.001), (20_000, 0.01)):
         parts = [n / 2 + np.diff(rng.geometric(1 - math.exp(-epsilon), (2, 2)), axis=0) for _ in range(2000)]
-        found = np.array([at_least(part, math.sqrt(2) / epsilon) for part in parts])
+        found = np.array([size_lower_bound(part, math.sqrt(2) / epsilon) for part in parts])
         assert (found > n).mean() < 0.2
         assert found.mean() == pytest.approx(n - 2 / epsilon, abs=0.2 / epsilon)
-    assert at_least(np.array([[3, 4]]), 0.0) == 7
+    assert size_lower_bound(np.array([[3, 4]]), 0.0) == 7
 
 
 @relations
@@ -1877,7 +1877,7 @@ def test_every_number_of_the_schedule_is_used_and_explained(monkeypatch):
 
     def all_of_it(delta: float) -> list:
         found: list = [
-            schedule(n_rows, epsilon, n_classes, ADD_REMOVE, delta if epsilon < 9 else 0.0, known)
+            schedule(n_rows, epsilon, n_classes, ADD_REMOVE, delta if epsilon < 9 else 0.0, known=known)
             for n_rows, epsilon in tables
             for n_classes in (2, 3)
             for known in (True, False)

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from dpforest import counting
-from dpforest.arithmetic.fixed import below_best
+from dpforest.arithmetic import gini_kernels
+from dpforest.arithmetic.fixed import STEPS, below_best
 from dpforest.chance import keyed
 from dpforest.schema import Schema
-from dpforest.scores import gini
 
 
 def compile_ahead() -> None:
@@ -42,7 +42,7 @@ def compile_ahead() -> None:
     counting.feature_histograms(codes, labels, 2, [1], splits, slots)
     counting.apply(codes, splits)
     for counts in (np.zeros((1, 2, 2), np.int64), np.zeros((1, 4, 2), np.int64)[:, :2]):  # whole, or a part of one
-        gini.exact(counts)
+        gini_kernels.gini(counts, STEPS, np.empty((2, 1), dtype=np.int64))
     below_best(np.zeros((2, 1, 2), dtype=np.int64), np.ones((1, 2), dtype=bool))
 
 

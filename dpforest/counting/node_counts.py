@@ -45,9 +45,8 @@ def node_class_counts(codes, labels, n_classes, splits, slots, assignment=None, 
         When an array has the wrong type or shape, or a value out of range.
     """
     candidates = _no_candidates(int(np.max(slots, initial=-1)) + 1)
-    return _slot_sums(codes, labels, check_classes(n_classes), splits, slots, *candidates, assignment, n_jobs, kernel)[
-        0
-    ]
+    table = check_classes(n_classes)
+    return _slot_sums(codes, labels, table, splits, slots, *candidates, assignment, n_jobs, kernel)[0]
 
 
 def candidate_counts(

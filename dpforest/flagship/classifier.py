@@ -10,15 +10,15 @@ import numpy as np
 
 from dpforest.arithmetic import exp, log
 from dpforest.curator import FINE, FINEST
-from dpforest.flagship.empirical_bayes import gradient_steps, newton_step, stands_out, whole_step
+from dpforest.flagship.empirical_bayes import artanh_step, gradient_steps, newton_step, stands_out
 from dpforest.flagship.priors import (
     PER_MINORITY_TRIAL,
-    at_least,
     count_noise,
     effective_records,
     noise_variances,
     perplexity,
     prior_scores,
+    size_lower_bound,
     weighted_mean,
 )
 from dpforest.flagship.schedules import BoostingSchedule, schedule
@@ -36,6 +36,7 @@ from dpforest.structure.crossings import Crossings
 
 __all__ = ["MANY_CLASSES", "OVERSHOOT", "PrivateBoostingClassifier"]
 
+# Chosen on the named tables of *The flagship*, as the schedule was; privacy does not depend on any of them.
 #: With more than two classes a round moves the scores of one class only; its step is multiplied by this.
 OVERSHOOT = 1.3
 #: Class totals are measured again where the rule gives them a share at least so many times what they had.
@@ -150,7 +151,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
                 if plan.evidence is not None and not stands_out(sums, noise[0], plan.evidence):
                     steps = np.zeros_like(steps)
                 if n_classes > 2:
-                    steps = OVERSHOOT * whole_step(steps)
+                    steps = OVERSHOOT * artanh_step(steps)
                 sizes, values = sums.sum(axis=1), np.eye(n_classes, dtype=np.int64)[targets[at : at + 1]]
             else:  # all classes
                 sums, variances = self._measure_gradients(run, table, leaves, measuring, prior if number == 0 else None)
@@ -212,8 +213,10 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         self, run: Run, n_rows: float, known: bool, together: bool = False, delta: float | None = None
     ) -> BoostingSchedule:
         delta = run.ledger.delta if delta is None else delta
-        trials = isinstance(self.n_estimators, str)
-        return schedule(n_rows, run.epsilon, run.schema.n_classes, run.relation, delta, known, together, trials)
+        n_classes, trials = run.schema.n_classes, isinstance(self.n_estimators, str)
+        return schedule(
+            n_rows, run.epsilon, n_classes, run.relation, delta, known=known, together=together, trials=trials
+        )
 
     def _measure_class_totals(self, run: Run) -> FirstLook:
         """Measure the class totals, and set the schedule of the fit by them.
@@ -243,7 +246,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         if not self.rounds_of(plan):
             return FirstLook(plan, prior_scores(totals, noise), n_rows, 0.0)
         if first is not None:
-            n_rows = max(at_least(totals, noise), 1.0)
+            n_rows = max(size_lower_bound(totals, noise), 1.0)
         # with fewer effective records the schedule gives the totals more
         while True:
             prior = prior_scores(totals, noise)

@@ -22,6 +22,7 @@ from dpforest.privacy import claim
 
 __all__ = [
     "VARIANCES",
+    "artanh_step",
     "chain_posterior",
     "correlations",
     "evidence_mean",
@@ -32,7 +33,6 @@ __all__ = [
     "residual_step",
     "stands_out",
     "table_posterior",
-    "whole_step",
 ]
 
 #: Prior variances of f that have their evidence; 0 is "nothing is off".
@@ -101,7 +101,7 @@ def stands_out(sums: np.ndarray, noise: float, evidence: float) -> bool:
     return bool(np.add.reduce(gap * gap) > noise * (n_cells + evidence * sqrt(3.5 * n_cells)))
 
 
-#: No step of a class's score is longer.
+#: No step of a class's score is longer: the odds of a class change by e^3, twentyfold, at most.
 LONGEST = 3.0
 
 
@@ -136,11 +136,12 @@ def gradient_steps(sums: np.ndarray, noise: np.ndarray, **prior: Any) -> np.ndar
     return np.clip((n_classes - 1) / n_classes * steps, -LONGEST, LONGEST)
 
 
-#: Of the largest gap that a cell may have; what is nearer to it is noise and would have no bound.
+#: Of the largest gap that a cell may have; what is nearer to it is noise, and its step would have no bound.  That of
+#: this share is 2 artanh(0.9), which is 2.9.
 WIDEST = 0.9
 
 
-def whole_step(steps: np.ndarray) -> np.ndarray:
+def artanh_step(steps: np.ndarray) -> np.ndarray:
     """The steps that make gaps as large as these say to first order: ``D = S tanh(f / 2)`` solved for f.
 
     Parameters and returns are of float64, shape (n_cells,); a step of r means a gap ``D = S r / 2``.

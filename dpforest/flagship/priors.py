@@ -16,7 +16,7 @@ __all__ = [
     "PER_MINORITY",
     "PER_MINORITY_TRIAL",
     "RESIDUAL_SIZES",
-    "at_least",
+    "clipping_scale",
     "count_noise",
     "effective_records",
     "noise_variance",
@@ -24,8 +24,8 @@ __all__ = [
     "perplexity",
     "prior_mean",
     "prior_scores",
-    "quantile",
-    "shrunk",
+    "shrunken_mean",
+    "size_lower_bound",
     "weighted_mean",
 ]
 
@@ -70,7 +70,7 @@ def count_noise(budget: float, ledger: Ledger, cost: float | None = None) -> flo
     return math.sqrt(cost / (2 * budget)) if ledger.delta else math.sqrt(2) * cost / budget
 
 
-def at_least(parts: np.ndarray, noise: float) -> float:
+def size_lower_bound(parts: np.ndarray, noise: float) -> float:
     """A cautious number of records, from noisy parts of standard deviation ``noise``: their sum less one of its own.
 
     Where the noise drowns the number, the rule had better take the records for few.
@@ -127,10 +127,10 @@ def prior_mean(masses: np.ndarray, noise: float) -> tuple[float, float]:
     above, below = (np.maximum(masses[0], 0) / TARGET_LEVELS).tolist()
     size = max(above + below, noise, 0.5)
     at = (above + (size - above - below) / 2) / size
-    return shrunk(at, (noise / size) ** 2 * (at * at + (1 - at) * (1 - at)))
+    return shrunken_mean(at, (noise / size) ** 2 * (at * at + (1 - at) * (1 - at)))
 
 
-def shrunk(at: float, variance: float) -> tuple[float, float]:
+def shrunken_mean(at: float, variance: float) -> tuple[float, float]:
     """Posterior mean and variance of a mean that could be anywhere in the range, where it was found at ``at``.
 
     The prior's mean is the middle of the range, and its variance :data:`MEAN_PRIOR_VARIANCE`.
@@ -139,7 +139,7 @@ def shrunk(at: float, variance: float) -> tuple[float, float]:
     return min(max(0.5 + weight * (at - 0.5), 0.0), 1.0), weight * variance
 
 
-def quantile(counts: np.ndarray, noise: float = 0.0) -> float:
+def clipping_scale(counts: np.ndarray, noise: float = 0.0) -> float:
     """The scale at which residuals are clipped: the first of ``RESIDUAL_SIZES`` to which ``UNCLIPPED`` records keep.
 
     ``counts`` are noisy numbers of records between the sizes.  A standard deviation of their noise is subtracted from

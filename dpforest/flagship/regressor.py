@@ -11,12 +11,12 @@ from dpforest.curator import FINE
 from dpforest.flagship.empirical_bayes import residual_shift, residual_step
 from dpforest.flagship.priors import (
     RESIDUAL_SIZES,
-    at_least,
+    clipping_scale,
     count_noise,
     noise_variances,
     prior_mean,
-    quantile,
-    shrunk,
+    shrunken_mean,
+    size_lower_bound,
 )
 from dpforest.flagship.schedules import RegressionSchedule, regression_schedule
 from dpforest.flagship.wide_tables import SECOND_SIZE_SHARE, SIZE_LEAK, WideTables
@@ -102,7 +102,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
             choosing, measuring = budgets[number]
             if number in looks:
                 looking = plan.size_share * run.budget
-                scale = quantile(run.count_residuals(RESIDUAL_SIZES, looking), count_noise(looking, run.ledger))
+                scale = clipping_scale(run.count_residuals(RESIDUAL_SIZES, looking), count_noise(looking, run.ledger))
             noise = noise_variances(measuring, run.ledger)
             if number:
                 table, _, leaves = self.measure(run, released, np.array([scale]), choosing, measuring)
@@ -132,7 +132,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         if first is None or n_rows >= 2 * math.sqrt(2) * noise:
             return n_rows
         again = ask(SECOND_SIZE_SHARE)
-        return max(at_least(again, count_noise(SECOND_SIZE_SHARE * run.budget, run.ledger)), 1.0)
+        return max(size_lower_bound(again, count_noise(SECOND_SIZE_SHARE * run.budget, run.ledger)), 1.0)
 
     def _measure_mean(self, run: Run, budget: float) -> tuple[float, float]:
         """The mean of the target as a share of its range, and the variance of its error.
@@ -143,7 +143,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         if run.relation == REPLACE_ONE:
             n_rows = max(run.size(SIZE_LEAK), 1)
             at = float(run.sum_targets(run.frontier, budget)[0]) / TARGET_LEVELS / n_rows
-            return shrunk(at, (count_noise(budget, run.ledger, 1.0) / n_rows) ** 2)
+            return shrunken_mean(at, (count_noise(budget, run.ledger, 1.0) / n_rows) ** 2)
         return prior_mean(run.sum_masses(run.frontier, budget), count_noise(budget, run.ledger))
 
     AUDIT: ClassVar = AuditSpec(

@@ -242,6 +242,7 @@ def schedule(
     n_classes: int,
     relation: str,
     delta: float = 0.0,
+    *,
     known: bool = True,
     together: bool = False,
     trials: bool = True,
@@ -309,7 +310,7 @@ def _growth(c: Constants, x: float) -> float:
 
 
 def bins_share(
-    n_rows: float, epsilon: float, relation: str, delta: float, n_numbers: int, always: bool = False
+    n_rows: float, epsilon: float, relation: str, delta: float, n_numbers: int, *, always: bool = False
 ) -> float:
     """Share of the budget for histograms of so many numeric features, a public rule; 0 where they do not pay.
 

@@ -18,7 +18,7 @@ from dpforest.curator.selections import TableCandidates
 from dpforest.flagship.binning import public_bins, quantile_bins
 from dpforest.flagship.candidates import ReleasedTotals, grow_table, random_tables, single_tables, whole_table
 from dpforest.flagship.monotone import Directions, directions_of, monotone
-from dpforest.flagship.priors import at_least, count_noise, noise_variances
+from dpforest.flagship.priors import count_noise, noise_variances, size_lower_bound
 from dpforest.flagship.schedules import BoostingSchedule, RegressionSchedule, bins_share
 from dpforest.learners.audited import EXACT
 from dpforest.learners.base import WithDelta
@@ -38,12 +38,13 @@ CHOOSERS = ("auto", *SELECTIONS)
 SIZE_SHARE = 0.01
 #: A delta pays above this share of the answers that have the same noise with it and without: what decides is
 #: the gap of a cell, which has the larger part of the budget under a delta.  Of two classes the few rounds that there
-#: are without a delta lead further.
+#: are without a delta lead further.  Both were chosen as the schedule was.
 EVEN_SHARE = 0.4
 EVEN_SHARE_TWO = 0.55
 #: Share for a second one, where the noise of the first may have drowned the number and the target is numeric.
 SECOND_SIZE_SHARE = 0.06
-#: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
+#: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.  Chosen as the
+#: schedule was.
 PENALTY = 0.1
 #: What a round measures, in the ledger's words, without a delta and with one.
 CELLS = "sum the weights in a cell", "sum the gap and the size of a cell"
@@ -151,8 +152,8 @@ class WideTables(WithDelta):
         feature = int(table.features[0, 0])
         # later crossed tables order the categories of a feature by these votes, and cut them into groups by these sizes
         if table.features[0, 1] < 0 and len(votes) > 1 and released.binning.masses[feature] is None:
-            loudest = votes[:, int(np.abs(votes).sum(axis=0).argmax())]
-            released.learn(feature, loudest, np.rint(sizes * FINE).astype(np.int64))
+            largest = votes[:, int(np.abs(votes).sum(axis=0).argmax())]
+            released.learn(feature, largest, np.rint(sizes * FINE).astype(np.int64))
         run.set_leaf_values(leaves, np.add.reduce(votes[:, :, None] * values, axis=1))
 
     def gap_variances(self) -> list[float]:
@@ -182,7 +183,7 @@ class WideTables(WithDelta):
         if run.ledger.delta and isinstance(self.n_estimators, str):
             run.without_delta(by_answers=True)
         first, noise = ask(SIZE_SHARE), count_noise(SIZE_SHARE * run.budget, run.ledger)
-        return max(at_least(first, noise), 1.0), first, noise
+        return max(size_lower_bound(first, noise), 1.0), first, noise
 
     def settle_delta(self, run: Run, rounds: int) -> None:
         """Use the delta, if there is one, only where it lowers the noise of so many rounds.

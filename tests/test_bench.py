@@ -227,3 +227,7 @@ def test_passes_over_files_are_given_in_scans_and_models_compared(tmp_path, monk
     monkeypatch.setattr(passes, "fit", other)
     assert not passes.report(3000, tmp_path, lines.append)
     assert "NO" in lines[-2]
+    small = []
+    passes.report(3000, tmp_path, small.append, most=15 * 3000)
+    assert [line.split("|")[1].strip() for line in small[3:5]] == ["nothing", "encoded rows"]
+    assert "the same model" in small[5]

@@ -69,6 +69,8 @@ CARRIED = (
 )
 #: Seconds that a kernel may take to start, on a machine that does much else: only one that hangs takes longer.
 PATIENCE = 3600
+#: How often a kernel is started at most: another process may take a port that was free when it was chosen.
+STARTS = 3
 ONE_THREAD = tuple(f"{word}_NUM_THREADS" for word in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR"))
 
 
@@ -391,9 +393,32 @@ def run(job: Job, ticks: Any = None) -> tuple[str, float]:
             del os.environ["DPFOREST_READS"]
 
 
+def _execute(job: Job) -> None:
+    """Run a job's notebook by papermill, in a kernel that is started again where it ends before its first answer."""
+    import papermill
+
+    for left in reversed(range(STARTS)):
+        try:
+            papermill.execute_notebook(
+                job.source,
+                job.part,
+                parameters=job.parameters,
+                engine_name="ticking",
+                kernel_name="python3",
+                cwd=job.source.parent,
+                progress_bar=False,
+                start_timeout=PATIENCE,
+                iopub_timeout=PATIENCE,  # after which outputs would be lost
+                extra_arguments=["--log-level=CRITICAL"],  # the kernel's own remarks are not the notebook's
+            )
+            return
+        except RuntimeError as error:  # no cell has run, so nothing is done twice
+            if not left or "died before replying" not in str(error):
+                raise
+
+
 def run_noting(job: Job, ticks: Any, reads: Path) -> tuple[str, float]:
     """Run one notebook, whose kernel notes in a file which data sets it reads."""
-    import papermill
     from jupyter_client.kernelspec import NoSuchKernel
     from papermill.engines import NBClientEngine, papermill_engines
     from papermill.exceptions import PapermillExecutionError
@@ -426,18 +451,7 @@ def run_noting(job: Job, ticks: Any, reads: Path) -> tuple[str, float]:
     job.failed.unlink(missing_ok=True)
     start = time.monotonic()
     try:
-        papermill.execute_notebook(
-            job.source,
-            job.part,
-            parameters=job.parameters,
-            engine_name="ticking",
-            kernel_name="python3",
-            cwd=job.source.parent,
-            progress_bar=False,
-            start_timeout=PATIENCE,
-            iopub_timeout=PATIENCE,  # after which outputs would be lost
-            extra_arguments=["--log-level=CRITICAL"],  # the kernel's own remarks are not the notebook's
-        )
+        _execute(job)
     except NoSuchKernel as error:
         job.part.unlink(missing_ok=True)  # nothing was run that could be looked at
         return f"{job.name}.ipynb: no Jupyter kernel {error.name!r} is installed: run `make env`", 0.0

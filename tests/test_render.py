@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import render  # conftest.py puts notebooks/ on the path
+from jupyter_client.connect import LocalPortCache
 from jupyter_client.kernelspec import NoSuchKernel
 from reach import Library, plain
 
@@ -777,6 +779,26 @@ class TestBadInput:
         monkeypatch.setattr("papermill.execute_notebook", missing)
         assert render.run(job) == ("a.ipynb: no Jupyter kernel 'python3' is installed: run `make env`", 0.0)
         assert not list((home / "rendered").iterdir())
+
+    @pytest.mark.parametrize("taken", [1, render.STARTS])
+    def test_a_port_that_another_process_has_taken(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch, taken: int
+    ) -> None:
+        write(home, "a", "print(n)")
+        (job,) = render.plan(source=home)
+        find, tries = LocalPortCache.find_available_port, []
+        with socket.create_server(("127.0.0.1", 0)) as other:
+
+            def found(self: LocalPortCache, ip: str) -> int:
+                tries.append(ip)
+                first = len(tries) % 5 == 1  # of the five of each kernel
+                return other.getsockname()[1] if first and len(tries) < 5 * taken else find(self, ip)
+
+            monkeypatch.setattr(LocalPortCache, "find_available_port", found)
+            problem, _ = render.run(job)
+        assert bool(problem) == (taken == render.STARTS)
+        assert len(tries) == 5 * min(taken + 1, render.STARTS)
+        assert problem.startswith("a.ipynb: RuntimeError: Kernel died before replying") or job.target.exists()
 
     @pytest.mark.parametrize("left", [0, 1 / 2, 1 - 1e-9])
     def test_a_record_that_is_cut_off(

@@ -90,7 +90,8 @@ def report(rows: int, folder: Path, say: Callable[[str], object] = print, most: 
         table = pd.concat([pd.read_parquet(path) for path in paths])
         models.append(_learner().fit(table[speed.synthetic_schema().columns], table["y"]).to_dict(seeded=True))
     same = all(model == models[0] for model in models)
-    say(f"\nthe same model{', in memory, too' if rows <= HELD else ''}: {'yes' if same else 'NO'}")
+    answer = ("yes" if same else "NO") if len(models) > 1 else "one fit, and no other to compare it with"
+    say(f"\nthe same model{', in memory, too' if rows <= HELD else ''}: {answer}")
     say(f"largest memory of this process: {speed._peak_bytes() / 1e9:.2f} GB")
     return same
 
@@ -102,6 +103,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="where the generated table is kept (default: a temporary folder)")
     parser.add_argument("--cache-at-most", type=float, default=math.inf, help="bytes; larger caches are left out")
     options = parser.parse_args(arguments)
+    if not options.cache_at_most >= 0:  # what is no number, too
+        parser.error(f"--cache-at-most must be a number of bytes, 0 or more, not {options.cache_at_most}")
     with tempfile.TemporaryDirectory() as scratch:
         return 0 if report(options.rows, options.folder or Path(scratch), most=options.cache_at_most) else 1
 

@@ -231,3 +231,9 @@ def test_passes_over_files_are_given_in_scans_and_models_compared(tmp_path, monk
     passes.report(3000, tmp_path, small.append, most=15 * 3000)
     assert [line.split("|")[1].strip() for line in small[3:5]] == ["nothing", "encoded rows"]
     assert "the same model" in small[5]
+    monkeypatch.setattr(passes, "HELD", 0)
+    passes.report(3000, tmp_path, small.append, most=0)
+    assert small[-2].endswith("the same model: one fit, and no other to compare it with")
+    for wrong in ("-1", "nan"):
+        with pytest.raises(SystemExit, match="2"):
+            passes.main(["--cache-at-most", wrong])

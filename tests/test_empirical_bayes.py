@@ -141,7 +141,7 @@ def test_evidence_far_below_the_best_weighs_nothing():
     np.testing.assert_allclose(evidence_mean(means, np.array([-9e5, -9e5])), [4.0, 4.5])
 
 
-def test_a_whole_step_makes_the_gap():
+def test_an_artanh_step_makes_the_gap():
     """Beside the first-order step the gap of a cell is ``S tanh(f / 2)``; at 0 both are the same."""
     sizes, steps = np.array([10.0, 40.0, 7.0]), np.array([0.4, -1.7, 0.0])
     np.testing.assert_allclose(sizes * np.tanh(artanh_step(steps) / 2), sizes * steps / 2, rtol=1e-12)

@@ -41,8 +41,9 @@ def compile_ahead() -> None:
         counting.sum_values(codes, splits, np.zeros((3, 1)), kernel=kernel)
     counting.feature_histograms(codes, labels, 2, [1], splits, slots)
     counting.apply(codes, splits)
-    for counts in (np.zeros((1, 2, 2), np.int64), np.zeros((1, 4, 2), np.int64)[:, :2]):  # whole, or a part of one
-        gini_kernels.gini(counts, STEPS, np.empty((2, 1), dtype=np.int64))
+    whole = np.zeros((2, 4, 2), dtype=np.int64)
+    for counts in (whole, whole[:, :2]):  # a part of an array is another type, but not of a single split
+        gini_kernels.gini(counts, STEPS, np.empty((2, 2), dtype=np.int64))
     below_best(np.zeros((2, 1, 2), dtype=np.int64), np.ones((1, 2), dtype=bool))
 
 

@@ -36,7 +36,7 @@ from dpforest.structure.crossings import Crossings
 
 __all__ = ["MANY_CLASSES", "OVERSHOOT", "PrivateBoostingClassifier"]
 
-# Chosen on the named tables of *The flagship*, as the schedule was; privacy does not depend on any of them.
+# Constants of the design, which privacy does not depend on.  *The flagship* says on which tables such were chosen.
 #: With more than two classes a round moves the scores of one class only; its step is multiplied by this.
 OVERSHOOT = 1.3
 #: Class totals are measured again where the rule gives them a share at least so many times what they had.

@@ -38,13 +38,12 @@ CHOOSERS = ("auto", *SELECTIONS)
 SIZE_SHARE = 0.01
 #: A delta pays above this share of the answers that have the same noise with it and without: what decides is
 #: the gap of a cell, which has the larger part of the budget under a delta.  Of two classes the few rounds that there
-#: are without a delta lead further.  Both were chosen as the schedule was.
+#: are without a delta lead further.
 EVEN_SHARE = 0.4
 EVEN_SHARE_TWO = 0.55
 #: Share for a second one, where the noise of the first may have drowned the number and the target is numeric.
 SECOND_SIZE_SHARE = 0.06
-#: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.  Chosen as the
-#: schedule was.
+#: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
 PENALTY = 0.1
 #: What a round measures, in the ledger's words, without a delta and with one.
 CELLS = "sum the weights in a cell", "sum the gap and the size of a cell"

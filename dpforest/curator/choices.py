@@ -236,6 +236,8 @@ class Choices(Base):
         for part in self._batches(n_tables, 2 * n_sides * int(candidates.crossings.n_cells.max(initial=1))):
             some = candidates.crossings[part]
             sums = self._exact(CrossSums(some, candidates.sides, candidates.together))
+            if len(some) == n_tables:  # the chosen table is measured without another pass
+                self._records.known.note_tables(some, candidates.sides, candidates.together, sums)
             for place, (first, last) in enumerate(pairwise(some.starts.tolist()), part.start):
                 gaps[:, place] = score.exact(sums[:, first:last].reshape(len(gaps), -1, 2))[0]
         gap = (gaps - gaps.max()).astype(float).reshape(1, -1)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpforest.models.forest import cut_masks, ranges
+from dpforest.structure.crossings import Crossings
 
 __all__ = ["CachedCounts", "Split"]
 
@@ -85,12 +86,36 @@ class CachedCounts:
 
     def forget(self) -> None:
         """Empty the cache: records have been shared or weighed anew, so that counts change."""
+        self.forget_tables()
         self._splits, self._nodes, self._own = None, np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int64)
         self._split: Split | None = None
 
     def note(self, splits: Any, nodes: np.ndarray, own: np.ndarray, split: Split | None = None) -> None:
         """Replace what is cached by the counts of these nodes, (n_nodes, n_sums), and what was chosen for them."""
         self._splits, self._nodes, self._own, self._split = splits, np.asarray(nodes), own, split
+
+    def forget_tables(self) -> None:
+        """Forget the sums of crossed tables: scores have changed, and with them what records weigh there."""
+        self._tables: tuple[Crossings, np.ndarray, bool, np.ndarray] | None = None
+
+    def note_tables(self, crossings: Crossings, sides: np.ndarray, together: bool, sums: np.ndarray) -> None:
+        """Keep the sums of all these tables: int64, (n_sides, n_cells of all tables, 2)."""
+        self._tables = crossings, sides, together, sums
+
+    def recall_table(self, crossing: Crossings, sides: np.ndarray, together: bool) -> np.ndarray | None:
+        """The sums of a single table for these sides, int64, (n_sides, n_cells, 2); None unless they are known."""
+        if self._tables is None:
+            return None
+        crossings, known, jointly, sums = self._tables
+        rows = np.flatnonzero(np.isin(known, sides))
+        if jointly != together or not np.array_equal(known[rows], sides):
+            return None
+        same = (crossings.features == crossing.features).all(axis=1) & (crossings.sizes == crossing.sizes).all(axis=1)
+        same &= (crossings.groups == crossing.groups).all(axis=(1, 2))
+        for place in np.flatnonzero(same)[:1]:
+            first, last = crossings.starts[place : place + 2]
+            return sums[rows, first:last]
+        return None
 
     def recall(self, splits: Any, nodes: np.ndarray, n_sums: int) -> np.ndarray | None:
         """The first ``n_sums`` counts of each node, int64; None unless all of them are known."""

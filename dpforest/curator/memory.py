@@ -135,6 +135,7 @@ class InMemoryRecords:
         scores = counting.sum_values(self.codes, forest, values, n_jobs=self.n_jobs)
         self._scores = scores if self._scores is None else self._scores + scores
         self._calibrated = None  # weights of other scores
+        self.known.forget_tables()
 
     def weigh_records(self, class_weights: Any, rule: str) -> None:
         levels = weight_levels(self.n_classes)

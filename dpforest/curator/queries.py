@@ -333,8 +333,14 @@ class CellWeights(Measured):
     pairs = GapAndSize("sum the gap and the size of a cell", FINE, 1)
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
-        kind = np.int64 if records.n_classes else np.float64
-        return CrossSums(self.crossing, np.array([self.side], dtype=kind)).exact(records)[0]
+        return CrossSums(self.crossing, self._sides(records.n_classes)).exact(records)[0]
+
+    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
+        found = known.recall_table(self.crossing, self._sides(n_classes), together=False)
+        return None if found is None else found[0]
+
+    def _sides(self, n_classes: int) -> np.ndarray:
+        return np.array([self.side], dtype=np.int64 if n_classes else np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,6 +364,10 @@ class CellGradients(Measured):
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         return CrossSums(self.crossing, np.arange(records.n_classes), together=True).exact(records).transpose(1, 0, 2)
+
+    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
+        found = known.recall_table(self.crossing, np.arange(n_classes), together=True)
+        return None if found is None else found.transpose(1, 0, 2)
 
 
 @dataclass(frozen=True, eq=False)

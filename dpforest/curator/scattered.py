@@ -196,6 +196,7 @@ class BlockedRecords:
 
     def add_scores(self, forest: Forest, values: np.ndarray) -> None:
         self._weighing = [*self._scores(), (InMemoryRecords.add_scores, (counting.Splits.of(forest), values))]
+        self.known.forget_tables()
 
     def weigh_records(self, class_weights: Any, rule: str) -> None:
         self._weighing = [*self._scores(), (InMemoryRecords.weigh_records, (class_weights, rule))]

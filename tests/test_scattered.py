@@ -342,6 +342,30 @@ def test_blocks_give_the_model_of_the_table_in_memory(learner, options):
     assert released(fitted(configured(learner, **options), frame)) == released(memory)
 
 
+@pytest.mark.slow
+@pytest.mark.claim("lem-blocks")
+@pytest.mark.parametrize("options", [{}, {"multi_class": "multinomial"}], ids=str)
+def test_the_chosen_table_is_measured_without_another_pass(options, monkeypatch):
+    """Unless one answer cannot hold the sums of all candidates, and then the model is the same."""
+    frame, learner = (
+        frame_of(kind_of(dpforest.PrivateBoostingClassifier)),
+        configured(dpforest.PrivateBoostingClassifier, **options),
+    )
+    asked = []
+    for cells in (BlockedRecords.cells, 64):
+        monkeypatch.setattr(BlockedRecords, "cells", cells)
+        table = Pieces(frame, THREE)
+        assert released(fitted(learner, table)) == released(in_memory(learner, frame))
+        queries = [type(pickle.loads(packed).task.query).__name__ for packed in table.jobs[1:]]
+        asked_of_blocks.update(queries)
+        asked.append({name: queries.count(name) for name in ("CrossSums", "CellGradients", "CellWeights")})
+    whole, parts = asked
+    measured = parts["CellGradients"] + parts["CellWeights"]
+    assert whole == {"CrossSums": 3, "CellGradients": 0, "CellWeights": 0}  # a pass a round
+    assert parts["CrossSums"] > 3
+    assert measured in (2, 3)  # the first table of all classes is one of class counts
+
+
 #: The steps that a block repeats before it answers: functions, which travel by their name.
 REPEATED = {"assign", "partition_records", "poisson_bootstrap", "add_scores", "weigh_records"} | {
     "open_filter",

@@ -2,8 +2,8 @@
 
 Usage::
 
-    python -m benchmarks.passes                      # 2,000,000 rows in a temporary folder
-    (ulimit -d 3900000; python -m benchmarks.passes --rows 100000000 --folder DIR --cache-at-most 1.6e9)  # 3 GB of disk
+    python -m benchmarks.passes  # 2,000,000 rows in a temporary folder
+    (ulimit -d 3900000; python -m benchmarks.passes --rows 100000000 --folder DIR)  # 3 GB of disk
 
 A pass is given as a multiple of a bare scan: pyarrow alone reads and decodes the same columns, on as many threads,
 before each pass; the median counts.  The fits differ in what is cached: nothing, the encoded rows, or in addition what
@@ -33,8 +33,8 @@ __all__ = ["Fit", "fit", "main", "report"]
 
 #: Rows up to which the model in memory is fitted, too.
 HELD = 4_000_000
-#: What is kept between passes, and bytes a row for it: codes and label; codes, label, two scores and a weight.
-CACHES = {"nothing": 0, "encoded rows": 15, "and scores": 35}
+#: What is kept between passes, and bytes a row for it: codes and label; codes, label and a score.
+CACHES = {"nothing": 0, "encoded rows": 15, "and scores": 19}
 
 
 class Fit(NamedTuple):

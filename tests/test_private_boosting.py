@@ -144,6 +144,18 @@ def test_a_record_weighs_the_same_whatever_the_others_are():
             np.testing.assert_array_equal(calibrated_steps(said[rows], labels[rows], targets), together[:, rows])
 
 
+@pytest.mark.claim("lem-calibrated-weights")
+def test_two_classes_weigh_as_do_three_of_which_one_is_impossible():
+    """Two classes have a formula of their own, of fewer operations: the same weights to the last step."""
+    rng = np.random.default_rng(1)
+    said = np.concatenate([rng.normal(0, 4, (5000, 2)), rng.normal(0, 400, (200, 2)), np.zeros((3, 2))])
+    labels, targets = rng.integers(2, size=len(said)).astype(np.uint8), np.arange(2)
+    three = np.column_stack([said, np.full(len(said), -np.inf)])
+    steps = calibrated_steps(said, labels, targets)
+    np.testing.assert_array_equal(steps, calibrated_steps(three, labels, targets))
+    assert 0 < np.mean(steps == FINE) < 1
+
+
 # -- the score -------------------------------------------------------------------------------------------------------
 
 

@@ -33,12 +33,13 @@ from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.protocol import MaterializedRecords, Records
 from dpforest.curator.queries import ClassCounts, HeldOutCounts, Histograms, LargestWeight, RecordCounts, WeightedError
 from dpforest.curator.reader import SchemaReader
-from dpforest.curator.scattered import BlockedRecords
+from dpforest.curator.scattered import BlockedRecords, pack_scores, unpack_scores
 from dpforest.curator.selections import CutCandidates, DivisionCandidates, FeatureCandidates, LabelCandidates
 from dpforest.engines import EngineError, Table, TableError
 from dpforest.engines.table import Block, BlockCache, CacheSpace, merge, missing_columns
 from dpforest.learners.cuts import grow_random
 from dpforest.learners.growth import Growth
+from dpforest.models.boosted import SCALE
 from dpforest.papers.diff_lr import DiffLRRegressor
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.edprf import EDPRFClassifier
@@ -558,6 +559,28 @@ def test_blocks_that_stay_in_memory_give_the_same_model(learner, options):
     frame = frame_of(kind_of(learner))
     kept = fitted(configured(learner, **options), Pieces(frame, THREE, cached=True))
     assert released(kept) == released(in_memory(configured(learner, **options), frame))
+
+
+@pytest.mark.claim("lem-blocks")
+def test_what_a_block_keeps_of_scores_gives_the_same_scores():
+    """In as few bytes as lose nothing: one number, whole votes, or the scores themselves."""
+    rng = np.random.default_rng(0)
+    votes = np.rint(rng.normal(0, 5, 400) * SCALE) / SCALE
+    votes[0] = -(2.0**31 - 1) / SCALE
+    large, between, missing = votes.copy(), votes.copy(), votes.copy()
+    large[7], between[7], missing[7] = 2.0**31 / SCALE, 0.5 / SCALE, np.nan
+    columns = {
+        8: [np.full(400, 0.1), np.full(400, -np.inf), np.zeros(400)],
+        1600: [votes, np.where(votes > 0, 1.0, 2.0)],
+        3200: [large, -large, between, missing, np.full(400, np.nan), rng.random(400)],
+        0: [np.empty(0)],
+    }
+    for n_bytes, same in columns.items():
+        for column in same:
+            packed = pack_scores(column)
+            assert packed.nbytes == n_bytes
+            assert not np.shares_memory(packed, column)
+            np.testing.assert_array_equal(unpack_scores([packed, packed], len(column)).T[1], column)
 
 
 @pytest.mark.parametrize(("learner", "options"), KEYED, ids=lambda value: getattr(value, "__name__", str(value)))

@@ -17,7 +17,7 @@ from dpforest.models.boosted import SCALE
 from dpforest.models.forest import Forest
 from dpforest.schema import TARGET_LEVELS
 
-__all__ = ["KEYS_REPEAT", "Calibrated", "InMemoryRecords"]
+__all__ = ["KEYS_REPEAT", "InMemoryRecords"]
 
 KEYS_REPEAT = (
     "a Poisson bootstrap draws the copies of each record by itself, and a key may come twice, so that records would be "
@@ -25,9 +25,7 @@ KEYS_REPEAT = (
     "sampling='assignment' or 'all'"
 )
 
-
-#: A cache of weights: the sides (as bytes) and whether they are taken together, for which they are; and the weights.
-Calibrated = tuple[tuple[bytes, bool], np.ndarray]
+_AT_ONCE = 1 << 15  # records that are weighed at a time: what is computed on the way stays in the processor's cache
 
 
 class RecordCoins(Protocol):
@@ -71,7 +69,7 @@ class InMemoryRecords:
         self.part_of: np.ndarray | None = None  # of each record, where scores are means over parts
         self.n_parts = 1
         self._scores: np.ndarray | None = None  # of the released trees, of each record: (n_rows, n_classes)
-        self._calibrated: Calibrated | None = None
+        self._calibrated: tuple[tuple[bytes, bool], np.ndarray] | None = None  # sides and whether together; weights
         self.weighted: np.ndarray | None = None  # class and weight of each record in one code
         self.held_out = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
         self._shares: np.ndarray | None = None  # AdaBoost's weights of the records, which add up to 1
@@ -133,7 +131,9 @@ class InMemoryRecords:
 
     def add_scores(self, forest: Forest, values: np.ndarray) -> None:
         scores = counting.sum_values(self.codes, forest, values, n_jobs=self.n_jobs)
-        self._scores = scores if self._scores is None else self._scores + scores
+        if self._scores is not None:
+            scores += self._scores
+        self._scores = scores
         self._calibrated = None  # weights of other scores
         self.known.forget_tables()
 
@@ -173,8 +173,11 @@ class InMemoryRecords:
         asked = sides.tobytes(), together
         if self._calibrated is None or self._calibrated[0] != asked:
             if self.n_classes:
-                weigh = gradient_steps if together else calibrated_steps
-                weights = weigh(self._scores_so_far(), self.labels, sides)
+                weigh, scores = gradient_steps if together else calibrated_steps, self._scores_so_far()
+                weights = np.empty((len(sides), len(scores)), dtype=np.int32)
+                for first in range(0, len(scores), _AT_ONCE):
+                    rows = slice(first, first + _AT_ONCE)
+                    weights[:, rows] = weigh(scores[rows], self.labels[rows], sides)
             else:
                 weights = residual_steps(self.residuals(), float(sides[0]))
             self._calibrated = asked, weights

@@ -20,9 +20,10 @@ from dpforest import counting
 from dpforest.chance import Chance, keyed
 from dpforest.curator.filters import FilterLimits
 from dpforest.curator.known import CachedCounts
-from dpforest.curator.memory import KEYS_REPEAT, Calibrated, InMemoryRecords
+from dpforest.curator.memory import KEYS_REPEAT, InMemoryRecords
 from dpforest.curator.queries import Query
 from dpforest.engines import Block, Table, TableError
+from dpforest.models.boosted import SCALE
 from dpforest.models.forest import Forest
 from dpforest.privacy import claim
 
@@ -106,15 +107,32 @@ class Question:
 
 @dataclass(frozen=True)
 class _Scored:
-    """The cache of a block: scores of its records after these steps that add scores, and the weights from them."""
+    """The cache of a block: scores of its records after these steps that add scores, a packed column for each class."""
 
     steps: list[Step]
-    scores: np.ndarray
-    calibrated: Calibrated | None
+    columns: list[np.ndarray]
 
     @property
     def n_bytes(self) -> int:
-        return self.scores.nbytes + (0 if self.calibrated is None else self.calibrated[1].nbytes)
+        return sum(column.nbytes for column in self.columns)
+
+
+def pack_scores(column: np.ndarray) -> np.ndarray:
+    """Scores in fewer bytes, if nothing is lost: one for all records, or whole votes, int32; otherwise as they are."""
+    if len(column) and (column == column[0]).all():
+        return column[:1].copy()
+    votes = column * SCALE
+    if (np.abs(votes) < 1 << 31).all() and (votes == np.rint(votes)).all():  # exact, for SCALE is a power of two
+        return votes.astype(np.int32)
+    return column.copy()  # by itself, and not with the other columns of its array
+
+
+def unpack_scores(columns: list[np.ndarray], n_rows: int) -> np.ndarray:
+    """Scores, (n_rows, n_classes), from packed columns."""
+    scores = np.empty((len(columns), n_rows))
+    for place, column in enumerate(columns):
+        scores[place] = column / SCALE if column.dtype == np.int32 else column
+    return scores.T
 
 
 class _BlockRecords(InMemoryRecords):
@@ -132,18 +150,16 @@ class _BlockRecords(InMemoryRecords):
         kept = None if self._block.cache is None else self._block.cache.found
         if kept is None or len(kept.steps) > len(steps) or not all(map(is_, kept.steps, steps)):
             return 0
-        self._scores, self._calibrated = kept.scores, kept.calibrated
+        self._scores = unpack_scores(kept.columns, len(self.labels))
         return len(kept.steps)
 
     def keep_scores(self, steps: list[Step]) -> None:
-        """Keep the scores after these steps, and the weights, for later passes, if the engine keeps the block."""
+        """Keep the scores after these steps for later passes, if the engine keeps the block and has room."""
         if self._block.cache is None:
             return
         assert self._scores is not None
-        for calibrated in (self._calibrated, None):  # weights follow from scores, so that they can be left out
-            scored = _Scored(steps, self._scores, calibrated)
-            if self._block.cache.keep(scored, scored.n_bytes):
-                return
+        scored = _Scored(steps, [pack_scores(column) for column in self._scores.T])
+        self._block.cache.keep(scored, scored.n_bytes)
 
 
 #: Steps that leave the rows of a block as they are; of these, only ``add_scores`` changes scores.

@@ -111,9 +111,14 @@ def calibrated_steps(scores: np.ndarray, labels: np.ndarray, targets: np.ndarray
     with ``p = p_k``, rounded to the nearest step.  Where the scores are calibrated, both sides then have the same
     expected weight.
     """
+    if scores.shape[1] == 2:  # the odds of the other class, for either target
+        own = np.where(labels == 1, scores[:, 1], scores[:, 0])
+        other = np.where(labels == 1, scores[:, 0], scores[:, 1])
+        weights = np.rint(exp(np.minimum(other - own, 0.0)) * FINE)
+        return np.tile(weights.astype(np.int32), (len(targets), 1))
     parts, rest = _odds(scores)
     steps = np.empty((len(targets), len(labels)), dtype=np.int32)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         for place, target in enumerate(targets):
             own, mine = parts[target], labels == target
             odds = np.where(mine, rest[target], own) / np.where(mine, own, rest[target])

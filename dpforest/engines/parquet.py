@@ -77,8 +77,8 @@ class Parquet(Table):
         Bytes of encoded rows that stay in memory between the passes of a fit: a byte for each feature and one more for
         each row, and eight for a key.  Later passes need not decode those rows again, and only count.  They are those
         of the first files, as many as fit; the others are read again in each pass.  Where there is room left, boosting
-        keeps what the released trees say of these rows, 8 bytes for each class, and their weights, so that a round
-        costs as much as the one before.  0 for none.
+        keeps what the released trees say of these rows, at most 4 bytes for each class (8 where votes are not whole,
+        or very large), so that a round costs as much as the one before.  0 for none.
     progress : bool or None
         Whether each pass shows a progress bar; None shows it where standard error is a terminal.
 

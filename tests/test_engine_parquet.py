@@ -598,7 +598,7 @@ def test_scores_of_kept_rows_are_added_up_once(tmp_path, monkeypatch, name):
     assert n_trees > 2
     cut(tmp_path, [300, 0, 697], group=250)
     encoded = (len(columns) + 1) * 997
-    for room, n_jobs in ((encoded, 1), (encoded + 9000, 2), (1 << 30, 2)):
+    for room, n_jobs in ((encoded, 1), (encoded + 2000, 2), (1 << 30, 2)):
         asked.clear()
         learner.set_params(n_jobs=n_jobs).fit(Parquet(tmp_path, rows=150, cache=room, progress=False), target)
         assert learner.to_dict(seeded=True) == model

@@ -20,7 +20,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpforest.schema import TARGET_LEVELS, Encoded, Schema, grid
+from dpforest.schema import TARGET_LEVELS, Encoded, Schema, binning_kernels, grid
 
 NUMERIC = {"age": (0, 100), "income": (-1.5, 2.5)}
 CATEGORICAL = {"sex": ["F", "M"], "code": [3, 5, 4], "flag": [False, True]}
@@ -881,6 +881,32 @@ def test_codes_are_the_same_without_compiled_loops(column):
         plain = declared.encode(table, n_bins)
     np.testing.assert_array_equal(plain.codes, compiled.codes)
     assert (plain.clipped, plain.other) == (compiled.clipped, compiled.other)
+
+
+BOUNDS = [(0, 1), (-1.5, 2.5), (17, 90), (0, 1e9), (1e15, 1e15 + 2), (-1e300, 1e300), (0, 5e-324), (-2e-308, 3e-308)]
+
+
+@pytest.mark.parametrize("kind", grid.GRIDS)
+@pytest.mark.parametrize(("low", "high"), BOUNDS)
+def test_compiled_codes_count_the_edges_that_a_value_reaches(kind, low, high):
+    """However near the edges lie to each other and to the values, and however unevenly: by searching them."""
+    rng = np.random.default_rng(0)
+    for n_bins in (2, 3, 32, 100):
+        edges, top = grid.open_edges(low, high, n_bins, kind)
+        inner, last = edges[1:-1], len(edges) - 2
+        anywhere = low + (high - low) * np.concatenate([rng.random(5000), rng.random(500) ** 30])
+        values = np.concatenate([edges[:-1], inner, [top], anywhere])
+        values = np.concatenate([values, np.nextafter(values, -np.inf), np.nextafter(values, np.inf)])
+        values = np.append(values, [np.nan, -np.inf, np.inf, -0.0, 0.0])
+        with np.errstate(over="ignore"):
+            single = values.astype(np.float32)
+        for some in (values, single):
+            doubles = some.astype(float)
+            expected = np.searchsorted(inner, np.clip(doubles, low, top), side="right")
+            missing, out = np.isnan(some), np.empty(len(some), np.uint8)
+            counted = binning_kernels.bin_column(some, edges, top, last + 1, out)
+            np.testing.assert_array_equal(out, np.where(missing, last + 1, expected))
+            assert counted == (np.sum((doubles < low) | (doubles > top)), missing.sum())
 
 
 # -- a schema to fill in, and in a file ------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from numba import njit
 __all__ = ["bin_column", "look_up"]
 
 _PART = 1 << 12  # rows between two loops of a kernel
+_CELLS = 1 << 11
 _UNDECIDED = 255  # no column has so many codes
 
 
@@ -13,45 +14,45 @@ _UNDECIDED = 255  # no column has so many codes
 def bin_column(values: np.ndarray, edges: np.ndarray, high: float, absent: int, out: np.ndarray) -> tuple[int, int]:
     """What :func:`dpforest.schema.grid.bin_column` says.
 
-    A guess by division comes first.  Rounding may not move a value across an edge: where the guess is so near to an
-    edge that it might, the comparisons with the edges have the last word.  For the guess never falls as values rise, so
-    a guess farther from each whole number than any edge's own guess is from the edge's number is on the right side of
-    all edges.
+    A table of equally wide cells says how many inner edges lie in the cells before that of a value; those in its own
+    cell are compared with it.  The computed number of a cell never falls as values rise, whatever the rounding, so no
+    edge of an earlier cell is above the value, and none of a later one is not.
     """
     low, last = edges[0], len(edges) - 2
-    width = high - low
-    scale = (last + 1) / width
-    near = abs(width * scale - (last + 1))
-    for k in range(last + 1):
-        near = max(near, abs((edges[k] - low) * scale - k))
-    far, undecided = 1 - near, np.int32(0)
-    for i in range(len(values)):  # without branches, so that it is turned into vector instructions
-        value = np.float64(values[i])
-        inside = (value >= low) & (value <= high)
-        guess = ((value if inside else low) - low) * scale
-        code = np.int32(guess)
-        rest = guess - np.float64(code)
-        sure = inside & (rest > near) & (rest < far)
-        undecided += np.int32(not sure)
-        out[i] = np.uint8(code) if sure else np.uint8(_UNDECIDED)
+    scale = _CELLS / (high - low)
+    if not scale < np.inf:  # so near are the bounds: all in one cell
+        scale = 0.0
+    before, start = np.full(_CELLS + 1, last, np.uint8), 0
+    for k in range(last):
+        stop = min(int((edges[k + 1] - low) * scale), _CELLS) + 1
+        before[start:stop] = k
+        start = stop
+    lowest = 0
+    while low >= edges[lowest + 1]:  # edges may be nearer to each other than doubles are
+        lowest += 1
+    cells = np.empty(_PART, np.int16)
     clipped = missing = 0
-    for i in range(len(values) if undecided else 0):
-        if out[i] != _UNDECIDED:
-            continue
-        value = np.float64(values[i])
-        if (value >= low) & (value <= high):
-            at = min(int((value - low) * scale), last)
-            while value < edges[at]:
-                at -= 1
-            while value >= edges[at + 1]:
-                at += 1
-            out[i] = at
-        elif value != value:
-            out[i] = absent
-            missing += 1
-        else:
-            out[i] = 0 if value < low else last
-            clipped += 1
+    for begin in range(0, len(values), _PART):
+        part, codes = values[begin : begin + _PART], out[begin : begin + _PART]
+        for i in range(len(part)):  # without branches, so that it is turned into vector instructions
+            value = np.float64(part[i])
+            inside = (value >= low) & (value <= high)
+            place = np.int32(((value if inside else low) - low) * scale)
+            cells[i] = np.int16(place if place < _CELLS else _CELLS) if inside else np.int16(-1)
+        for i in range(len(part)):
+            value = np.float64(part[i])
+            if cells[i] >= 0:
+                code = np.int64(before[cells[i]])
+                code += np.int64(value >= edges[code + 1])  # few cells have more edges than one
+                while value >= edges[code + 1]:
+                    code += 1
+                codes[i] = code
+            elif value != value:
+                codes[i] = absent
+                missing += 1
+            else:
+                codes[i] = lowest if value < low else last
+                clipped += 1
     return clipped, missing
 
 

@@ -235,6 +235,20 @@ def test_readers_find_the_wheel_and_the_repository():
             assert "in a copy of the repository" not in path.read_text(encoding="utf-8"), path
 
 
+def test_a_book_that_is_built_again_is_written_whole(tmp_path):
+    """Otherwise the search would forget words of pages that did not change, and these would name old style sheets."""
+    book, other = tmp_path / "html", tmp_path / "other"
+    for folder in (book, other):
+        (folder / "book").mkdir(parents=True)
+        (folder / "book" / "edprf.html").write_text("a page")
+        (folder / "searchindex.js").write_text("words")
+    (book / ".buildinfo").write_text("Sphinx build info")
+    for folder in (book, other):
+        BUILT["empty"](SimpleNamespace(outdir=folder), None)
+    assert [*book.iterdir()] == []
+    assert (other / "book" / "edprf.html").exists()  # which is no book
+
+
 def test_rules_are_kept_for_classes_that_there_are():
     kept = (
         "@media print{.a:not(.b){z:1}p{q:1}}@keyframes k{0%{w:0}50.5%{w:1}}.a:is(.b,.c){v:1}.sd\\:b{u:1}"

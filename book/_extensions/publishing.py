@@ -16,6 +16,7 @@ import hashlib
 import html
 import os
 import re
+import shutil
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -264,6 +265,18 @@ def icons(out: Path) -> None:
         subset.save_font(face, str(font.with_suffix(".woff2")), options)  # under the name that pages and styles have
 
 
+def empty(app: Sphinx, _: Config) -> None:
+    """Remove what an earlier build wrote: pages show titles and numbers of others, and the search must know them all.
+
+    Sphinx would write the pages alone that changed, put those into an index that forgets words of the others, and leave
+    the others with the addresses of style sheets that have changed.
+    """
+    out = Path(app.outdir)
+    if (out / ".buildinfo").exists():  # that of a book, and no other folder
+        for path in out.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 def lighten(out: Path) -> None:
     """Leave out what no page of this book uses of the theme: its program for icons, rules, icons, two more fonts.
 
@@ -314,6 +327,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("config-inited", configure)
+    app.connect("config-inited", empty)
     app.connect("doctree-read", anchors)
     app.connect("html-page-context", describe)
     app.connect("build-finished", finish)

@@ -52,8 +52,12 @@ def cross_sums(
     for place in range(MOST_FEATURES - 2, -1, -1):
         radix[:, place] = radix[:, place + 1] * crossings.sizes[:, place + 1]
     cell_of = 2 * crossings.groups.astype(np.int64) * radix[:, :, None]
-    cell_of[:, 0] += 2 * starts[:-1, None]
-    public = frozen(crossings.features), frozen(cell_of.astype(np.uint32))
+    first_of = np.repeat(cell_of[:, 0] + 2 * starts[:-1, None], 2, axis=1)
+    first_of[:, 1::2] += 1  # the target's side
+    order = np.argsort(crossings.features[:, 0], kind="stable")
+    public = tuple(
+        frozen(some[order]) for some in (crossings.features, first_of.astype(np.uint32), cell_of.astype(np.uint32))
+    )
     sides = (labels == targets[:, None]).astype(np.uint8)
     records = codes, frozen(sides), frozen(weights)
 
@@ -84,27 +88,35 @@ def place_sums(places: np.ndarray, numbers: np.ndarray, size: int) -> np.ndarray
 
 
 @kernel
-def _add(codes, sides, weights, first, last, features, cell_of, out):
+def _add(codes, sides, weights, first, last, features, first_of, cell_of, out):
     """Add to ``out`` (n_targets, 2 n_cells) the weights of rows ``first`` to ``last``.
 
-    ``cell_of`` says where in a line of ``out`` the cells of a table begin, and adds up to the cell of a record.
+    Tables are in the order of their first feature, whose code and the record's side are put into one number once for
+    all tables of the feature.  ``first_of`` says for each such number, and ``cell_of`` for the codes of the other
+    features, what they add to the place of a record's cell and side in a line of ``out``.
     """
+    both = np.empty(_BLOCK, np.uint16)
     for begin in range(first, last, _BLOCK):
-        end = min(begin + _BLOCK, last)
-        for table in range(features.shape[0]):
-            one, two, three = features[table]
-            a, b, c = cell_of[table]
-            for target in range(out.shape[0]):
-                line, side, weight = out[target], sides[target], weights[target]
+        n_rows = min(_BLOCK, last - begin)
+        end = begin + n_rows
+        for target in range(out.shape[0]):
+            line, side, weight = out[target], sides[target, begin:end], weights[target, begin:end]
+            known = -1
+            for table in range(features.shape[0]):
+                one, two, three = features[table]
+                if one != known:
+                    column, known = codes[one, begin:end], one
+                    for i in range(n_rows):
+                        both[i] = 2 * np.uint16(column[i]) + side[i]
+                a, b, c = first_of[table], cell_of[table, 1], cell_of[table, 2]
                 if two < 0:
-                    column = codes[one]
-                    for i in range(begin, end):
-                        line[a[column[i]] + side[i]] += weight[i]
+                    for i in range(n_rows):
+                        line[a[both[i]]] += weight[i]
                 elif three < 0:
-                    column, other = codes[one], codes[two]
-                    for i in range(begin, end):
-                        line[a[column[i]] + b[other[i]] + side[i]] += weight[i]
+                    other = codes[two, begin:end]
+                    for i in range(n_rows):
+                        line[a[both[i]] + b[other[i]]] += weight[i]
                 else:
-                    column, other, last_one = codes[one], codes[two], codes[three]
-                    for i in range(begin, end):
-                        line[a[column[i]] + b[other[i]] + c[last_one[i]] + side[i]] += weight[i]
+                    other, last_one = codes[two, begin:end], codes[three, begin:end]
+                    for i in range(n_rows):
+                        line[a[both[i]] + b[other[i]] + c[last_one[i]]] += weight[i]

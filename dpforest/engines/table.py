@@ -74,18 +74,19 @@ class BlockCache:
     Attributes
     ----------
     found : object
-        What was kept last; None before.
+        What was kept last; None where nothing was.
     """
 
     def __init__(self, space: CacheSpace) -> None:
         self._space, self._size = space, 0
         self.found: Any = None
 
-    def keep(self, found: Any, n_bytes: int) -> bool:
-        """Keep this in place of what was kept before, if there is space; returned is whether there is."""
-        if fits := self._space.take(n_bytes - self._size):
-            self.found, self._size = found, n_bytes
-        return fits
+    def keep(self, found: Any, n_bytes: int) -> None:
+        """Keep this in place of what was kept before; nothing, if there is not space for it."""
+        if not self._space.take(n_bytes - self._size):
+            self._space.take(-self._size)
+            found, n_bytes = None, 0
+        self.found, self._size = found, n_bytes
 
 
 @dataclass(frozen=True)

@@ -69,3 +69,14 @@ def test_without_data_no_notebook_is_opened_that_reads_some() -> None:
     assert everything == {str(path.relative_to(ROOT)) for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert everything - without == {"notebooks/diffgen.ipynb", "notebooks/evaluation.ipynb"}
     assert loop_times.BUNDLED == SHIPPED
+
+
+def test_a_part_of_a_table_is_chosen_by_what_its_commands_contain() -> None:
+    assert loop_times.chosen(loop_times.PLAIN, "") == loop_times.PLAIN
+    assert [step.command.split()[-1] for step in loop_times.chosen(loop_times.PLAIN, "nbval notebooks")] == [
+        "notebooks",
+        "notebooks/ten_lines.ipynb",
+    ]
+    assert loop_times.chosen((loop_times.ALONE,), "pytest") == ()
+    with pytest.raises(SystemExit, match="2"):
+        loop_times.main(["--plain", "--only", "make book"])

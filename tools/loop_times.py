@@ -6,6 +6,7 @@ Each table is of a new clone of this repository's last commit, in a temporary fo
 * the commands that the ecosystem taught, without `make` (``--plain``, or ``--all`` for both).
 
 ``--without`` runs them once more with neither data nor network (``tests/offline``); environments are installed before.
+``--only`` runs the commands that contain a text, so that a table of hours can be filled a part at a time.
 Beside the minutes stands how fast the machine is: a loop of Python and a sort of NumPy, so that figures of different
 machines can be compared.
 """
@@ -179,6 +180,11 @@ def table(steps: tuple[Step, ...], clone: Path, *, without: bool = False) -> int
     return bad
 
 
+def chosen(steps: tuple[Step, ...], text: str) -> tuple[Step, ...]:
+    """The steps whose command contains this text."""
+    return tuple(step for step in steps if text in step.command)
+
+
 def speed(clone: Path) -> None:
     """Print how fast the machine is, by the clone's own Python and NumPy."""
     print(f"\nThis machine, load {os.getloadavg()[0]:.1f}: ", end="", flush=True)
@@ -191,23 +197,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--plain", action="store_true", help="the plain commands, in place of the daily ones")
     parser.add_argument("--all", action="store_true", help="both")
     parser.add_argument("--without", action="store_true", help="all of it again with neither data nor network")
+    parser.add_argument("--only", default="", metavar="TEXT", help="of these the commands that contain this text")
     options = parser.parse_args(arguments)
     bad = 0
-    worlds = [False, True] if options.without else [False]
-    if options.all or not options.plain:
+    daily, plain, alone = (chosen(steps, options.only) for steps in (STEPS, PLAIN, (ALONE,)))
+    daily = daily if options.all or not options.plain else ()
+    plain, alone = (plain, alone) if options.all or options.plain else ((), ())
+    if not (daily or plain or alone or options.ci):
+        parser.error(f"no command contains {options.only!r}")
+    if daily:
         with fresh() as clone:
-            bad += table(STEPS, clone)
+            bad += table(daily, clone)
             speed(clone)
             if options.without:
                 subprocess.run(["make", "clean"], cwd=clone, check=True, stdout=subprocess.DEVNULL)
-                bad += table(STEPS, clone, without=True)
-    if options.all or options.plain:
-        for without in worlds:
-            with fresh(INSTALL["plain"]) as clone:
-                bad += table(PLAIN, clone, without=without)
-                speed(clone)
-            with fresh(INSTALL["alone"]) as clone:
-                bad += table((ALONE,), clone, without=without)
+                bad += table(daily, clone, without=True)
+    for without in [False, True] if options.without else [False]:
+        for steps, packages in ((plain, INSTALL["plain"]), (alone, INSTALL["alone"])):
+            if steps:
+                with fresh(packages) as clone:
+                    bad += table(steps, clone, without=without)
+                    speed(clone)
     if options.ci:
         with fresh() as clone:
             bad += table((CI,), clone)

@@ -63,14 +63,19 @@ def ask(connection_file: str) -> int:
 
 
 def serve(place: str, above: int) -> None:
-    """Import what notebooks import, and fork a kernel for whoever asks, as long as the process ``above`` is there."""
+    """Import what notebooks import, and fork a kernel for whoever asks, as long as the process ``above`` is there.
+
+    No kernel is left behind: not where that process ends or ends this one.
+    """
     door = socket.socket(socket.AF_UNIX)
     door.bind(place)
     door.listen()  # who asks now waits for the imports
     _get_ready()
     door.settimeout(0.1)
     running: dict[int, socket.socket] = {}
-    while os.getppid() == above:
+    told: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    while os.getppid() == above and not told:
         try:
             caller, _ = door.accept()
         except TimeoutError:
@@ -80,6 +85,7 @@ def serve(place: str, above: int) -> None:
         _tend(running)
     for kernel in running:
         os.kill(kernel, signal.SIGKILL)
+        os.waitpid(kernel, 0)
 
 
 def _get_ready() -> None:
@@ -126,6 +132,7 @@ def _become(asked: dict) -> None:
     os.environ.update(asked["environment"], MPLBACKEND="module://matplotlib_inline.backend_inline")
     os.environ.pop("JPY_PARENT_PID", None)  # the kernel's parent is not the process that Jupyter started
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.path[0] = ""
     sys.argv = ["ipykernel_launcher.py", "-f", asked["file"]]
     from ipykernel import kernelapp

@@ -162,8 +162,9 @@ def notebooks(clone: Path, without: bool) -> list[str]:
 
 def table(steps: tuple[Step, ...], clone: Path, *, without: bool = False) -> int:
     """Run the steps one after the other, and print a line for each; return how many are not green."""
-    where = ", no data and no network" if without else ""
-    print(f"\n| command ({os.cpu_count()} cores{where}) | minutes | CPU minutes | wanted | |\n|---|--:|--:|--:|---|")
+    had = "DPFOREST_DATA" if os.environ.get("DPFOREST_DATA") else "the network"
+    where = "no data and no network" if without else f"data from {had}"
+    print(f"\n| command ({os.cpu_count()} cores, {where}) | minutes | CPU minutes | wanted | |\n|---|--:|--:|--:|---|")
     bad = 0
     for step in steps:
         command = [sys.executable, "-m", "tests.offline"] if without else []

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import KernelManager
 
-from tests import forked_kernel
+from tests import forked_kernel, not_run
 from tests.patience import PATIENCE
 
-pytestmark = pytest.mark.skipif(not forked_kernel.POSSIBLE, reason="this system has no fork")
+pytestmark = pytest.mark.skipif(not forked_kernel.POSSIBLE, reason=not_run.FORK)
 
 
 def alive(process: int) -> bool:

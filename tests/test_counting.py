@@ -599,13 +599,110 @@ def test_sum_values_of_any_number_of_rows(n_rows):
     case = Case(7, n_rows=n_rows, n_trees=5, depth=4, cardinalities=[3, 9, 40])
     values = case.rng.normal(size=(case.splits.n_nodes, 2))
     total = values[counting.apply(case.codes, case.splits)].cumsum(axis=1)[:, -1]
-    for kernel in ["rows", "bits"]:
+    for kernel in ["rows", "bits", "cells"]:
         for n_jobs in (1, 2):
             got = counting.sum_values(case.codes, case.splits, values, n_jobs, kernel)
             np.testing.assert_array_equal(got, total)
     np.testing.assert_array_equal(
         counting.apply(case.codes, case.splits, n_jobs=2), counting.apply(case.codes, case.splits)
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+def test_leaves_are_looked_up_in_the_cells_of_few_features(seed):
+    cardinalities = [[256], [9, 256], [3, 9, 40], [1, 2, 3, 4]][seed % 4]
+    case = Case(seed, n_trees=4, depth=seed % 5, cardinalities=cardinalities)
+    outputs = np.array([0.0, -0.0, np.nan, np.inf, 0.1, -1e300])
+    values = case.rng.choice(outputs, (case.splits.n_nodes, 3), p=[0.5, 0.1, 0.02, 0.08, 0.2, 0.1])
+    values[:, 0] = 0  # an output of which no tree says anything
+    found = counting.sum_values(case.codes, case.splits, values, kernel="cells")
+    expected = np.zeros((case.n_rows, 3))
+    with np.errstate(invalid="ignore"):
+        for leaves in leaf_of(case).T:
+            expected += values[leaves]
+    assert found.tobytes() == expected.tobytes() or np.isnan(expected).any()
+    np.testing.assert_array_equal(found, expected)
+
+
+def chain(*levels):
+    """One tree of nodes (feature, arity or mask), each the last child of the one before."""
+    rows, node = [], 0
+    for feature, split in levels:
+        many = isinstance(split, int)
+        rows.append((node, feature, many, split if many else 2, [0, 0, 0, 0] if many else split))
+        node += rows[-1][3]
+    n = node + 1
+    feature, first, arity = np.full(n, -1, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32)
+    multiway, mask = np.zeros(n, bool), np.zeros((n, 4), np.uint64)
+    for node, of, many, size, words in rows:
+        feature[node], first[node], arity[node], multiway[node], mask[node] = of, node + 1, size, many, words
+    return Splits(feature, first, arity, multiway, mask, np.zeros(1, np.int32))
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [],
+        [(1, 3), (1, 5)],  # of all that one sends on, no record has a code that only the other has a child for
+        [(1, 5), (1, 3)],
+        [(1, 1), (1, 256)],
+        [(1, words_of([2, 255])), (1, 3), (1, words_of([0, 1]))],
+        [(3, 7), (0, words_of(range(256))), (3, words_of([])), (2, 2), (1, words_of([1]))],
+        [(0, 256), (0, 200), (1, 15)],
+        [(0, 16), (1, 16), (2, 16)],  # exactly as many cells as a tree may have
+    ],
+)
+def test_cells_of_nodes_that_overlap(levels):
+    splits = chain(*levels)
+    room = np.full(4, 256)
+    for feature, arity in [level for level in levels if isinstance(level[1], int)]:
+        room[feature] = min(room[feature], arity)
+    rng = np.random.default_rng(0)
+    codes = np.array([rng.integers(0, top, 3000) for top in room], dtype=np.uint8)
+    values = rng.normal(size=(splits.n_nodes, 2))
+    found = counting.sum_values(codes, splits, values, kernel="cells")
+    np.testing.assert_array_equal(found, values[counting.apply(codes, splits)[:, 0]])
+    np.testing.assert_array_equal(found, counting.sum_values(codes, splits, values, kernel="bits"))
+
+
+@pytest.mark.parametrize(
+    "levels", [[(feature, words_of([1])) for feature in range(5)], [(0, 16), (1, 16), (2, 16), (3, words_of([1]))]]
+)
+def test_a_tree_too_large_for_a_table(levels):
+    codes, splits = np.ones((5, 40_000), np.uint8), chain(*levels)
+    values = np.arange(splits.n_nodes * 1.0)[:, None]
+    with pytest.raises(ValueError, match="at most 4 features and 4096 cells; ask for 'auto'"):
+        counting.sum_values(codes, splits, values, kernel="cells")
+    np.testing.assert_array_equal(
+        counting.sum_values(codes, splits, values), counting.sum_values(codes, splits, values, kernel="rows")
+    )
+
+
+def test_no_tree_says_nothing():
+    nothing = [np.empty(0, dtype) for dtype in SHAPE.values()]
+    nothing[4] = np.empty((0, 4), np.uint64)
+    for kernel in [*KERNELS, "cells"]:
+        found = counting.sum_values(np.zeros((1, 3), np.uint8), Splits(*nothing), np.empty((0, 2)), kernel=kernel)
+        np.testing.assert_array_equal(found, np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("used", "n_rows", "levels"),
+    [
+        ("cell_values", 60_000, [(0, words_of([1])), (1, 3)]),
+        ("rows", 100, [(0, words_of([1])), (1, 3)]),
+        ("rows", 15_000, [(0, 256), (1, 200)]),  # too many cells, and for bits too many nodes
+        ("bits", 60_000, [(feature, words_of([1])) for feature in range(5)]),
+    ],
+)
+def test_values_are_added_by_the_cheapest_kernel(monkeypatch, used, n_rows, levels):
+    names = []
+    for module in ("rows", "bits", "cell_values"):
+        monkeypatch.setattr(getattr(node_counts, module), "add_values", lambda *_, name=module: names.append(name))
+    splits = chain(*levels)
+    counting.sum_values(np.zeros((5, n_rows), np.uint8), splits, np.zeros((splits.n_nodes, 1)))
+    assert set(names) == {used}
 
 
 # -- the cost model --------------------------------------------------------------------------------------------------

@@ -49,8 +49,12 @@ def test_no_kernel_outlives_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert server.wait(PATIENCE) == 0
         assert not alive(kernel)
     finally:
-        server.kill()
+        server.terminate()  # ends the kernels that it forked
         manager.shutdown_kernel(now=True)
+        try:
+            server.wait(PATIENCE)
+        finally:
+            server.kill()
     last = time.monotonic() + PATIENCE
     while manager.is_alive():  # the command that stood for it, too
         assert time.monotonic() < last

@@ -348,10 +348,8 @@ def test_blocks_give_the_model_of_the_table_in_memory(learner, options):
 @pytest.mark.parametrize("options", [{}, {"multi_class": "multinomial"}], ids=str)
 def test_the_chosen_table_is_measured_without_another_pass(options, monkeypatch):
     """Unless one answer cannot hold the sums of all candidates, and then the model is the same."""
-    frame, learner = (
-        frame_of(kind_of(dpforest.PrivateBoostingClassifier)),
-        configured(dpforest.PrivateBoostingClassifier, **options),
-    )
+    frame = frame_of(kind_of(dpforest.PrivateBoostingClassifier))
+    learner = configured(dpforest.PrivateBoostingClassifier, **options)
     asked = []
     for cells in (BlockedRecords.cells, 64):
         monkeypatch.setattr(BlockedRecords, "cells", cells)

@@ -10,7 +10,9 @@ Two kernels answer the queries on binary candidates.  The *row* kernel (:mod:`~d
 record down each tree and makes one increment; its cost grows with the depth.  The *bit* kernel
 (:mod:`~dpforest.counting.bits`) ANDs bitmaps of 64 records per word and counts ones; its cost grows with the number
 of nodes, candidates and classes (or binary digits of the table), but a unit of it is some 200 times cheaper.
-:func:`costs` estimates both, and ``kernel="auto"`` takes the cheaper.
+:func:`costs` estimates both, and ``kernel="auto"`` takes the cheaper.  Values of released trees
+that split on few features have a third: the *cell* kernel (:mod:`~dpforest.counting.cell_values`) looks the leaf of
+each record up in a table.
 
 Records
 -------

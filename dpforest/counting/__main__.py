@@ -38,6 +38,7 @@ def compile_ahead() -> None:
     for kernel in ("rows", "bits"):
         counting.candidate_counts(codes, labels, 2, splits, slots, features, masks, kernel=kernel)
         counting.candidate_sums(codes, labels, np.array([[3, 1 << 20]]), splits, slots, features, masks, kernel=kernel)
+    for kernel in ("rows", "bits", "cells"):
         counting.sum_values(codes, splits, np.zeros((3, 1)), kernel=kernel)
     counting.feature_histograms(codes, labels, 2, [1], splits, slots)
     counting.apply(codes, splits)

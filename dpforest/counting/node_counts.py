@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpforest.counting import bits, program, rows
+from dpforest.counting import bits, cell_values, program, rows
 from dpforest.counting.cell_weights import place_sums
 from dpforest.counting.checks import check_classes, check_records, check_slots, check_table
 from dpforest.counting.tables import Cells, Planes, combine, of_classes, of_table
@@ -15,7 +15,8 @@ from dpforest.counting.visit import Visit, visit
 from dpforest.messages import shown
 from dpforest.structure.splits import FEW, Splits, check_below, check_codes, check_values, frozen
 
-_PREPARING = 1e5  # nanoseconds: what it takes at least to prepare the bit kernel
+# Nanoseconds that it takes at least to prepare another kernel than that of rows, and for each node more.
+_PREPARING, _PER_NODE = 1e5, 600.0
 _PARTIAL_BYTES = 1 << 24  # what the threads' histograms may take together before they share one
 
 
@@ -183,11 +184,14 @@ def histogram_bytes(n_slots, cardinalities, n_classes) -> int:
 
 
 def sum_values(codes, splits, values, n_jobs=1, kernel="auto") -> np.ndarray:
-    """Value of each record's leaf, summed over the trees in their order, the same to the last bit in either kernel.
+    """Value of each record's leaf, summed over the trees in their order, the same to the last bit in every kernel.
 
     Parameters
     ----------
     values : ndarray of float64, shape (n_nodes, n_outputs)
+    kernel : {"auto", "rows", "bits", "cells"}
+        "cells" looks leaves up in tables, see :mod:`~dpforest.counting.cell_values`; ValueError where a tree is too
+        large for one.
 
     Other parameters and errors are those of :func:`node_class_counts`.
 
@@ -197,12 +201,22 @@ def sum_values(codes, splits, values, n_jobs=1, kernel="auto") -> np.ndarray:
     """
     splits = Splits.of(splits)
     codes, values = check_values(codes, splits, values)
+    _check_kernel(kernel, "auto", "rows", "bits", "cells")
     n_rows, nobody = codes.shape[1], frozen(np.empty(0, np.int32))
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
     (order, path), out = _visit_of(splits, slots, False), np.zeros((values.shape[1], n_rows))
     row_cost, candidates = rows.cost(path, n_rows, 0, None), _no_candidates(0)
-    plan = _program(kernel, row_cost, splits, order, slots, len(codes), *candidates, n_rows, None, False)
-    if plan:
+    tables, plan = _tables(kernel, row_cost, splits, order, n_rows, len(out)), None
+    if not tables:
+        plan = _program(kernel, row_cost, splits, order, slots, len(codes), *candidates, n_rows, None, False)
+    if tables:
+        table = np.ascontiguousarray(values[tables.leaves].T)
+        said = np.logical_or.reduceat(table != 0, tables.starts[:-1], axis=1).T  # adding 0 changes no bit of a sum
+
+        def work(pieces):
+            for first, last in pieces:
+                cell_values.add_values(codes, first, last, *tables[:3], said, table, out)
+    elif plan:
         digits, leaves = program.number_leaves(order)
         plan.entries[:, bits.DIGITS] = digits
         numbering = order.start, int(digits.max(initial=0)).bit_length(), np.searchsorted(leaves, order.start[:-1])
@@ -301,6 +315,7 @@ def _slot_sums(codes, labels, table, splits, slots, features, masks, assignment,
         raise TypeError("features must be an int32 array of shape (n_slots, K)")
     if not isinstance(masks, np.ndarray) or masks.dtype != np.uint64 or masks.shape != (*features.shape, 4):
         raise TypeError(f"masks must be a uint64 array of shape {(*features.shape, 4)}")
+    _check_kernel(kernel, "auto", "rows", "bits")
     codes, labels, assignment = check_records(codes, labels, table, splits, assignment)
     (n_slots, n_candidates), n_rows = features.shape, codes.shape[1]
     if features.size and (features.min() < 0 or features.max() >= len(codes)):
@@ -363,11 +378,28 @@ def _layouts_of(table) -> tuple[Planes, Cells]:
     return of_classes(table) if isinstance(table, int) else of_table(table)
 
 
+def _check_kernel(kernel: object, *names: str) -> None:
+    if kernel not in names:
+        raise ValueError(f"kernel must be {' or '.join(map(repr, names))}, not {shown(kernel)}")
+
+
+def _tables(kernel, row_cost, splits, order, n_rows, n_outputs) -> cell_values.Tables | None:
+    """The cell kernel's tables if that kernel is to be used, else None."""
+    if kernel == "auto" and row_cost > _preparing(splits):
+        tables = cell_values.prepare(splits, order, n_rows)
+        return tables if tables and cell_values.cost(tables, n_rows, n_outputs) < row_cost else None
+    if kernel != "cells":
+        return None
+    tables = cell_values.prepare(splits, order, len(splits.roots) * cell_values.MOST_CELLS)
+    if tables is None:
+        most = f"{cell_values.MOST_FEATURES} features and {cell_values.MOST_CELLS} cells"
+        raise ValueError(f"kernel='cells' takes trees of at most {most}; ask for 'auto', which takes any")
+    return tables
+
+
 def _program(kernel, row_cost, splits, order, slots, n_features, features, masks, n_rows, planes, assigned):
     """The bit kernel's program if that kernel is to be used, else None."""
-    if kernel not in ("auto", "rows", "bits"):
-        raise ValueError(f"kernel must be 'auto', 'rows' or 'bits', not {shown(kernel)}")
-    if kernel == "rows" or (kernel == "auto" and row_cost < _PREPARING):
+    if kernel == "rows" or (kernel == "auto" and row_cost < _preparing(splits)):
         return None
     if kernel == "auto" and row_cost < program.least_cost(order, slots, n_rows, len(splits.roots)):
         return None
@@ -375,6 +407,10 @@ def _program(kernel, row_cost, splits, order, slots, n_features, features, masks
     if kernel == "auto" and row_cost < program.cost(plan, n_rows, len(splits.roots), planes, assigned):
         return None
     return plan
+
+
+def _preparing(splits: Splits) -> float:
+    return _PREPARING + _PER_NODE * splits.n_nodes
 
 
 def _no_candidates(n_slots: int) -> tuple[np.ndarray, np.ndarray]:

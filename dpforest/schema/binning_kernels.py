@@ -6,7 +6,7 @@ from numba import njit
 __all__ = ["bin_column", "look_up"]
 
 _PART = 1 << 12  # rows between two loops of a kernel
-_CELLS = 1 << 11
+_CELLS = 1 << 11  # of the table: most hold an edge at most
 _UNDECIDED = 255  # no column has so many codes
 
 
@@ -15,8 +15,8 @@ def bin_column(values: np.ndarray, edges: np.ndarray, high: float, absent: int, 
     """What :func:`dpforest.schema.grid.bin_column` says.
 
     A table of equally wide cells says how many inner edges lie in the cells before that of a value; those in its own
-    cell are compared with it.  The computed number of a cell never falls as values rise, whatever the rounding, so no
-    edge of an earlier cell is above the value, and none of a later one is not.
+    cell are compared with it.  The computed number of a cell never falls as values rise, whatever the rounding: all
+    edges of earlier cells are at or below the value, and all edges of later cells are above it.
     """
     low, last = edges[0], len(edges) - 2
     scale = _CELLS / (high - low)

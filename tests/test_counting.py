@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpforest import counting
-from dpforest.counting import bits, checks, masks, node_counts, program, rows, tables
+from dpforest.counting import bits, cell_values, checks, masks, node_counts, program, rows, tables
 from dpforest.counting.threads import pieces_of
 from dpforest.counting.visit import visit
 from dpforest.models import walk
@@ -613,16 +613,50 @@ def test_sum_values_of_any_number_of_rows(n_rows):
 def test_leaves_are_looked_up_in_the_cells_of_few_features(seed):
     cardinalities = [[256], [9, 256], [3, 9, 40], [1, 2, 3, 4]][seed % 4]
     case = Case(seed, n_trees=4, depth=seed % 5, cardinalities=cardinalities)
-    outputs = np.array([0.0, -0.0, np.nan, np.inf, 0.1, -1e300])
+    outputs = np.array([0.0, -0.0, np.nan, np.inf, 0.1, -1e308])
     values = case.rng.choice(outputs, (case.splits.n_nodes, 3), p=[0.5, 0.1, 0.02, 0.08, 0.2, 0.1])
     values[:, 0] = 0  # an output of which no tree says anything
     found = counting.sum_values(case.codes, case.splits, values, kernel="cells")
     expected = np.zeros((case.n_rows, 3))
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         for leaves in leaf_of(case).T:
             expected += values[leaves]
-    assert found.tobytes() == expected.tobytes() or np.isnan(expected).any()
     np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found[expected == 0]), False)
+
+
+def tables_of(splits, values):
+    """The tables of the cell kernel, and how many there are."""
+    slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
+    found = cell_values.prepare(splits, visit(splits, slots), values, 1 << 20)
+    return found, len(found.features)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_trees_share_tables_where_no_sum_is_rounded(seed):
+    case = Case(seed, n_trees=14, depth=1 + seed % 3, cardinalities=[(3, 5, 7, 2), (2, 9, 40)][seed % 2])
+    votes = case.rng.integers(-(2**31), 2**31, (case.splits.n_nodes, 2)) / 2**20
+    expected = votes[leaf_of(case)].cumsum(axis=1)[:, -1]
+    np.testing.assert_array_equal(counting.sum_values(case.codes, case.splits, votes, kernel="cells"), expected)
+    tables, n_tables = tables_of(case.splits, votes)
+    assert n_tables < 14
+    sizes = np.diff(tables.starts)
+    assert sizes.max() <= cell_values.MOST_CELLS
+    assert (tables.places.max(axis=2).sum(axis=1) == sizes - 1).all()  # the last cell that codes can name
+    for more in (2.0**-21, 2.0**50):  # a vote that is not whole, and one whose sum with others may be rounded
+        other = votes.copy()
+        other[case.splits.roots[0]] += more
+        assert tables_of(case.splits, other)[1] == 14
+
+
+def test_a_sum_that_is_rounded_keeps_its_order():
+    leaf = [np.array([value] * 3, dtype) for value, dtype in zip((-1, 0, 0, False), SHAPE.values(), strict=False)]
+    splits = Splits(*leaf, np.zeros((3, 4), np.uint64), np.arange(3, dtype=np.int32))
+    codes = np.zeros((1, 5), np.uint8)
+    for values in ([2.0**60, 1.0, -(2.0**60)], [2.0**33, 2.0**-20, -(2.0**33)], [1.0, 2.0**32, -(2.0**32)]):
+        found = counting.sum_values(codes, splits, np.array(values)[:, None], kernel="cells")
+        np.testing.assert_array_equal(found[:, 0], (0.0 + values[0] + values[1]) + values[2])
 
 
 def chain(*levels):
@@ -672,11 +706,21 @@ def test_cells_of_nodes_that_overlap(levels):
 def test_a_tree_too_large_for_a_table(levels):
     codes, splits = np.ones((5, 40_000), np.uint8), chain(*levels)
     values = np.arange(splits.n_nodes * 1.0)[:, None]
-    with pytest.raises(ValueError, match="at most 4 features and 4096 cells; ask for 'auto'"):
+    with pytest.raises(ValueError, match="trees of 4 features and 4096 cells each; ask for 'auto'"):
         counting.sum_values(codes, splits, values, kernel="cells")
     np.testing.assert_array_equal(
         counting.sum_values(codes, splits, values), counting.sum_values(codes, splits, values, kernel="rows")
     )
+
+
+def test_too_many_trees_for_tables():
+    n = cell_values.MOST_TREES + 1
+    leaf = [np.full(n, value, dtype) for value, dtype in zip((-1, 0, 0, False), SHAPE.values(), strict=False)]
+    splits = Splits(*leaf, np.zeros((n, 4), np.uint64), np.arange(n, dtype=np.int32))
+    with pytest.raises(ValueError, match="at most 4096 trees"):
+        counting.sum_values(np.zeros((1, 9), np.uint8), splits, np.ones((n, 1)), kernel="cells")
+    found = counting.sum_values(np.zeros((1, 9000), np.uint8), splits, np.ones((n, 1)))
+    np.testing.assert_array_equal(found, np.full((9000, 1), n))
 
 
 def test_no_tree_says_nothing():

@@ -206,16 +206,14 @@ def sum_values(codes, splits, values, n_jobs=1, kernel="auto") -> np.ndarray:
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
     (order, path), out = _visit_of(splits, slots, False), np.zeros((values.shape[1], n_rows))
     row_cost, candidates = rows.cost(path, n_rows, 0, None), _no_candidates(0)
-    tables, plan = _tables(kernel, row_cost, splits, order, n_rows, len(out)), None
+    tables, plan = _tables(kernel, row_cost, splits, order, values, n_rows), None
     if not tables:
         plan = _program(kernel, row_cost, splits, order, slots, len(codes), *candidates, n_rows, None, False)
     if tables:
-        table = np.ascontiguousarray(values[tables.leaves].T)
-        said = np.logical_or.reduceat(table != 0, tables.starts[:-1], axis=1).T  # adding 0 changes no bit of a sum
 
         def work(pieces):
             for first, last in pieces:
-                cell_values.add_values(codes, first, last, *tables[:3], said, table, out)
+                cell_values.add_values(codes, first, last, *tables, out)
     elif plan:
         digits, leaves = program.number_leaves(order)
         plan.entries[:, bits.DIGITS] = digits
@@ -383,17 +381,19 @@ def _check_kernel(kernel: object, *names: str) -> None:
         raise ValueError(f"kernel must be {' or '.join(map(repr, names))}, not {shown(kernel)}")
 
 
-def _tables(kernel, row_cost, splits, order, n_rows, n_outputs) -> cell_values.Tables | None:
+def _tables(kernel, row_cost, splits, order, values, n_rows) -> cell_values.Tables | None:
     """The cell kernel's tables if that kernel is to be used, else None."""
     if kernel == "auto" and row_cost > _preparing(splits):
-        tables = cell_values.prepare(splits, order, n_rows)
-        return tables if tables and cell_values.cost(tables, n_rows, n_outputs) < row_cost else None
+        tables = cell_values.prepare(splits, order, values, n_rows)
+        return tables if tables and cell_values.cost(tables, n_rows) < row_cost else None
     if kernel != "cells":
         return None
-    tables = cell_values.prepare(splits, order, len(splits.roots) * cell_values.MOST_CELLS)
+    tables = cell_values.prepare(splits, order, values, len(splits.roots) * cell_values.MOST_CELLS)
     if tables is None:
-        most = f"{cell_values.MOST_FEATURES} features and {cell_values.MOST_CELLS} cells"
-        raise ValueError(f"kernel='cells' takes trees of at most {most}; ask for 'auto', which takes any")
+        most = (
+            f"{cell_values.MOST_TREES} trees of {cell_values.MOST_FEATURES} features and {cell_values.MOST_CELLS} cells"
+        )
+        raise ValueError(f"kernel='cells' takes at most {most} each; ask for 'auto', which takes any")
     return tables
 
 

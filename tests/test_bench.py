@@ -222,7 +222,7 @@ def test_passes_over_files_are_given_in_scans_and_models_compared(tmp_path, monk
     first = passes.fit
 
     def other(paths, cache):
-        return first(paths, cache)._replace(model={"cache": cache})
+        return first(paths, cache)._replace(model=str(cache))
 
     monkeypatch.setattr(passes, "fit", other)
     assert not passes.report(3000, tmp_path, lines.append)
@@ -234,6 +234,16 @@ def test_passes_over_files_are_given_in_scans_and_models_compared(tmp_path, monk
     monkeypatch.setattr(passes, "HELD", 0)
     passes.report(3000, tmp_path, small.append, most=0)
     assert small[-2].endswith("the same model: one fit, and no other to compare it with")
+    record, again = tmp_path / "passes.json", []
+    passes.report(3000, tmp_path, most=15 * 3000, record=record)
+    [one, two] = json.loads(record.read_text())["fits"].values()
+    assert (one["model"], two["model"]) == ("0", str(15 * 3000))
+    assert len(one["cpu"]) == len(one["wall"]) == int(rows[0][1]) - 1
+    monkeypatch.setattr(passes, "fit", None)  # what is in the record is not made again
+    assert not passes.report(3000, tmp_path, again.append, most=15 * 3000, record=record)
+    assert [line.split("|")[1].strip() for line in again[3:5]] == ["nothing", "encoded rows"]
+    with pytest.raises(ValueError, match="is about 3,000 rows, not 4,000: give another file"):
+        passes.report(4000, tmp_path, record=record)
     for wrong in ("-1", "nan"):
         with pytest.raises(SystemExit, match="2"):
             passes.main(["--cache-at-most", wrong])

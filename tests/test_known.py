@@ -21,10 +21,11 @@ from dpforest.curator import STOP, Curator, Selection
 from dpforest.curator import known as known_module
 from dpforest.curator.known import CachedCounts, Split
 from dpforest.curator.memory import InMemoryRecords
-from dpforest.curator.queries import ClassCounts
+from dpforest.curator.queries import ClassCounts, TableClasses, TableCounts
 from dpforest.curator.selections import BinaryCandidates, CutCandidates, FeatureCandidates
 from dpforest.learners.growth import Frontier, Growth
 from dpforest.privacy import ADD_REMOVE, Ledger
+from dpforest.structure.crossings import Crossings
 
 KINDS = ("feature", "cut", "parts", "candidate", "weighted feature", "weighted cut", "weighted candidate", "moments")
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -378,6 +379,36 @@ def test_a_selection_for_no_node_leaves_nothing_known(kind):
     sums = recount(case)
     found = case.curator.peek(ClassCounts(case.world.growth, case.world.nodes), ("w", "p"))
     assert found.tolist() == [sums[node] for node in case.world.nodes.tolist()]
+
+
+# -- class counts of crossed tables -----------------------------------------------------------------------------------
+
+
+def test_class_counts_of_tables_are_kept_from_round_to_round(monkeypatch):
+    world = World(4)
+    records = world.curator._records
+    asked = [np.arange(size) % 2 for size in world.cardinalities]
+    tables = Crossings.of([[(0, asked[0])], [(1, asked[1]), (2, asked[2])], [(2, asked[2])]])
+    counts = TableClasses(tables).exact(records)
+    records.known.note_classes(tables[:2], counts[: tables.starts[2]])
+    assert TableClasses(tables).recall(records.known, world.classes) is None  # the third is not known
+    records.known.forget_tables()  # scores have changed, and not the classes
+    for table in (tables[:2], tables[1], tables[0]):
+        np.testing.assert_array_equal(
+            TableClasses(table).recall(records.known, world.classes), TableClasses(table).exact(records)
+        )
+    for by_class in (True, False):
+        query = TableCounts(tables[1], by_class)
+        np.testing.assert_array_equal(query.recall(records.known, world.classes), query.exact(records))
+    other = Crossings.of([[(0, 1 - asked[0])]])  # the same feature, its codes in other groups
+    more = replace(tables[0], sizes=tables[0].sizes + np.array([1, 0, 0]))  # and a group that no code is in
+    for table in (other, more, tables[2]):
+        assert records.known.recall_classes(table) is None
+    records.known.forget()
+    assert records.known.recall_classes(tables[0]) is None
+    monkeypatch.setattr(known_module, "_ROOM", counts.size - 1)
+    records.known.note_classes(tables, counts)
+    assert records.known.recall_classes(tables[0]) is None
 
 
 # -- it is used ------------------------------------------------------------------------------------------------------

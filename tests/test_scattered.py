@@ -28,7 +28,7 @@ from test_doors import learners
 
 import dpforest
 from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, chance, scores
-from dpforest.curator import Curator, Selection, queries
+from dpforest.curator import Curator, Selection, known, queries
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.protocol import MaterializedRecords, Records
 from dpforest.curator.queries import ClassCounts, HeldOutCounts, Histograms, LargestWeight, RecordCounts, WeightedError
@@ -40,6 +40,7 @@ from dpforest.engines.table import Block, BlockCache, CacheSpace, merge, missing
 from dpforest.learners.cuts import grow_random
 from dpforest.learners.growth import Growth
 from dpforest.models.boosted import SCALE
+from dpforest.papers.aim import AIMClassifier
 from dpforest.papers.diff_lr import DiffLRRegressor
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.edprf import EDPRFClassifier
@@ -363,6 +364,26 @@ def test_the_chosen_table_is_measured_without_another_pass(options, monkeypatch)
     assert whole == {"CrossSums": 3, "CellGradients": 0, "CellWeights": 0}  # a pass a round
     assert parts["CrossSums"] > 3
     assert measured in (2, 3)  # the first table of all classes is one of class counts
+
+
+@pytest.mark.slow
+@pytest.mark.claim("lem-blocks")
+@pytest.mark.parametrize("variant", ["proved", "published"])
+def test_marginals_are_read_once(variant, monkeypatch):
+    """AIM's candidates keep their counts while there is room: a round reads the table only for a candidate more."""
+    frame, learner = frame_of("classifier"), configured(AIMClassifier, variant=variant)
+    asked = []
+    for room in (known._ROOM, 0):
+        monkeypatch.setattr(known, "_ROOM", room)
+        table = Pieces(frame, THREE)
+        assert released(fitted(learner, table)) == released(in_memory(learner, frame))
+        queries = [type(pickle.loads(packed).task.query).__name__ for packed in table.jobs[1:]]
+        asked_of_blocks.update(queries)
+        asked.append((queries.count("TableClasses"), queries.count("TableCounts")))
+    (kept, measured), (again, measured_again) = asked
+    assert measured == 0  # the chosen marginal was a candidate
+    assert 1 <= kept <= 2 < again
+    assert measured_again == again
 
 
 #: The steps that a block repeats before it answers: functions, which travel by their name.

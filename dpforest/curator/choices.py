@@ -250,6 +250,7 @@ class Choices(Base):
         for part in self._batches(len(found), int(candidates.crossings.n_cells.max()) * self.n_classes):
             some = candidates.crossings[part]
             counts = self._exact(TableClasses(some))
+            self._records.known.note_classes(some, counts)  # for later rounds, and where the chosen one is measured
             for place, (first, last) in enumerate(pairwise(some.starts.tolist()), part.start):
                 table = counts[first:last]
                 counted = table if candidates.by_class[place] else table.sum(axis=1, keepdims=True)

@@ -11,6 +11,8 @@ from dpforest.structure.crossings import Crossings
 
 __all__ = ["CachedCounts", "Split"]
 
+_ROOM = 1 << 22  # class counts of tables, 32 MB
+
 
 class Split(NamedTuple):
     """What a selection chose for some nodes, and the counts of the children that each will have if it splits so.
@@ -75,6 +77,11 @@ class Split(NamedTuple):
         return cls(*map(np.concatenate, zip(*splits, strict=True))) if splits else None
 
 
+def _name(crossing: Crossings) -> bytes:
+    """What tells one table from others: its features, the groups of their codes, and how many there are."""
+    return crossing.features.tobytes() + crossing.groups.tobytes() + crossing.sizes.tobytes()
+
+
 class CachedCounts:
     """The counts of the nodes of one growing forest that the last selection looked at, and of their children.
 
@@ -87,6 +94,7 @@ class CachedCounts:
     def forget(self) -> None:
         """Empty the cache: records have been shared or weighed anew, so that counts change."""
         self.forget_tables()
+        self._classes: dict[bytes, np.ndarray] = {}
         self._splits, self._nodes, self._own = None, np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int64)
         self._split: Split | None = None
 
@@ -116,6 +124,23 @@ class CachedCounts:
             first, last = crossings.starts[place : place + 2]
             return sums[rows, first:last]
         return None
+
+    def note_classes(self, crossings: Crossings, counts: np.ndarray) -> None:
+        """Keep the class counts of all these tables, int64, (n_cells of all tables, n_classes), if there is room.
+
+        Scores do not change them: they are kept from round to round.
+        """
+        if counts.size + sum(kept.size for kept in self._classes.values()) <= _ROOM:
+            parts = np.split(counts, crossings.starts[1:-1])
+            self._classes.update((_name(crossings[k]), part) for k, part in enumerate(parts))
+
+    def recall_classes(self, crossings: Crossings) -> np.ndarray | None:
+        """The class counts of all these tables, int64, (n_cells of all tables, n_classes); None unless they are known."""
+        if not self._classes:
+            return None
+        parts = [self._classes.get(_name(crossings[k])) for k in range(len(crossings))]
+        known = [part for part in parts if part is not None]
+        return np.concatenate(known) if parts and len(known) == len(parts) else None
 
     def recall(self, splits: Any, nodes: np.ndarray, n_sums: int) -> np.ndarray | None:
         """The first ``n_sums`` counts of each node, int64; None unless all of them are known."""

@@ -413,7 +413,13 @@ class TableCounts(Measured):
             raise ValueError(f"a marginal is one table, not {len(self.crossing)}: a record is in a cell of each")
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
-        counts = TableClasses(self.crossing).exact(records)
+        return self._of(TableClasses(self.crossing).exact(records))
+
+    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
+        found = known.recall_classes(self.crossing)
+        return None if found is None else self._of(found)
+
+    def _of(self, counts: np.ndarray) -> np.ndarray:
         return (counts if self.by_class else counts.sum(axis=1, keepdims=True))[None]
 
 
@@ -607,6 +613,9 @@ class TableClasses(Query):
     """Class counts in each cell of each table: (n_cells, n_classes).  The cells of a table follow those before it."""
 
     crossings: Crossings
+
+    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
+        return known.recall_classes(self.crossings)
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         if records.assignment is not None or records.weighted is not None:

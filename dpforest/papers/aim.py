@@ -157,7 +157,7 @@ class AIMClassifier(GaussianBoosted, BoostedClassifier):
 
     A fit to 30 features takes about ten seconds, most of them for the size that the model would have with each
     candidate, and the time grows fast with their number; ``max_features=1`` has few candidates.  A table that an engine
-    reads is read twice in each round.
+    reads is read once in a round, and not at all where the candidates of the round were candidates before.
 
     Examples
     --------

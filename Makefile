@@ -113,8 +113,9 @@ bench: env ## measure speed and memory against scikit-learn and one np.bincount 
 	$(PY) -m benchmarks.speed
 	$(PY) -m benchmarks.passes
 
-scale: env ## fit 100 trees to 10^8 rows within 4 GB, and note it in notebooks/record (4 GB of disk)
+scale: env ## fit 100 trees, and private boosting, to 10^8 rows within 4 GB, and note it in notebooks/record (4 GB of disk)
 	ulimit -d 3900000 && $(PY) -m benchmarks.scale --rows 100000000 --json notebooks/record/scale.json
+	ulimit -d 3900000 && $(PY) -m benchmarks.passes --rows 100000000 --json notebooks/record/passes.json
 
 times: ## measure these commands on a fresh clone, as a table (TIMES="--all --without --ci" for all there is; hours)
 	@python3 tools/loop_times.py $(TIMES)

@@ -14,11 +14,13 @@ fits.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -26,7 +28,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from benchmarks import scale, speed
-from dpforest import PrivateBoostingClassifier
+from dpforest import PrivateBoostingClassifier, storage
 from dpforest.engines.parquet import Parquet
 
 __all__ = ["Fit", "fit", "main", "report"]
@@ -43,7 +45,8 @@ class Fit(NamedTuple):
     seconds: float
     cpu: list[float]
     wall: list[float]
-    model: dict
+    model: str  # a digest
+    peak: int  # bytes that this process has had at most until then
 
 
 def fit(paths: list[Path], cache: int) -> Fit:
@@ -55,10 +58,11 @@ def fit(paths: list[Path], cache: int) -> Fit:
     seconds = time.perf_counter() - start - sum(cost["scan"]["seconds"] for cost in table.costs)
     scan = {kind: median(cost["scan"][kind] for cost in table.costs) for kind in ("cpu", "seconds")}
     return Fit(
-        seconds,
-        [cost["cpu"] / scan["cpu"] for cost in table.costs[1:]],  # without the look
-        [read.seconds / scan["seconds"] for read in table.log[1:]],
-        learner.to_dict(seeded=True),
+        round(seconds, 1),
+        [round(cost["cpu"] / scan["cpu"], 3) for cost in table.costs[1:]],  # without the look
+        [round(read.seconds / scan["seconds"], 3) for read in table.log[1:]],
+        scale.digest(learner),
+        speed._peak_bytes(),
     )
 
 
@@ -66,13 +70,23 @@ def _learner() -> PrivateBoostingClassifier:
     return PrivateBoostingClassifier(schema=speed.synthetic_schema(), random_state=0, n_jobs=scale.THREADS)
 
 
-def report(rows: int, folder: Path, say: Callable[[str], object] = print, most: float = math.inf) -> bool:
+def report(
+    rows: int,
+    folder: Path,
+    say: Callable[[str], object] = print,
+    most: float = math.inf,
+    record: Path | None = None,
+) -> bool:
     """Fit with each cache of at most so many bytes, and say what was found; whether the models are the same.
 
-    A row is printed when its fit ends: with 100,000,000 rows each takes half an hour or more.
+    A row is printed when its fit ends: with 100,000,000 rows each takes ten minutes or more.  ``record`` is a JSON file
+    to which each fit is added at once; those that are there already are not made again.
     """
     paths = scale.table(folder, rows)
     _learner().fit(Parquet(scale.table(folder, 2000), progress=False), "y")  # compiles, before anything is timed
+    known: dict = json.loads(record.read_text()) if record and record.exists() else {"rows": rows, "fits": {}}
+    if known["rows"] != rows:
+        raise ValueError(f"{record} is about {known['rows']:,} rows, not {rows:,}: give another file")
     models = []
     say(f"{rows:,} rows, 14 columns, {scale.THREADS} threads; a pass in bare scans of its columns\n")
     say("| kept between passes | passes | seconds | CPU, median | CPU, first and last fifth | clock, median |")
@@ -80,7 +94,12 @@ def report(rows: int, folder: Path, say: Callable[[str], object] = print, most: 
     for name, width in CACHES.items():
         if width * rows > most:
             continue
-        found = fit(paths, width * rows)
+        if name not in known["fits"]:
+            known["fits"][name] = fit(paths, width * rows)._asdict()
+            known |= {"with": scale._machine(), "date": datetime.now(UTC).date().isoformat(), "limit": scale._limit()}
+            if record:
+                storage.write(record, json.dumps(known, indent=1) + "\n")
+        found = Fit(**known["fits"][name])
         models.append(found.model)
         fifth = max(1, len(found.cpu) // 5)
         first, last = median(found.cpu[:fifth]), median(found.cpu[-fifth:])
@@ -88,7 +107,7 @@ def report(rows: int, folder: Path, say: Callable[[str], object] = print, most: 
         say(f"| {name} | {len(found.cpu) + 1} | {numbers} |")
     if rows <= HELD:
         table = pd.concat([pd.read_parquet(path) for path in paths])
-        models.append(_learner().fit(table[speed.synthetic_schema().columns], table["y"]).to_dict(seeded=True))
+        models.append(scale.digest(_learner().fit(table[speed.synthetic_schema().columns], table["y"])))
     same = all(model == models[0] for model in models)
     answer = ("yes" if same else "NO") if len(models) > 1 else "one fit, and no other to compare it with"
     say(f"\nthe same model{', in memory, too' if rows <= HELD else ''}: {answer}")
@@ -101,12 +120,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--folder", type=Path, help="where the generated table is kept (default: a temporary folder)")
+    parser.add_argument("--json", type=Path, help="add the fits to this file, and skip those that are there already")
     parser.add_argument("--cache-at-most", type=float, default=math.inf, help="bytes; larger caches are left out")
     options = parser.parse_args(arguments)
     if not options.cache_at_most >= 0:  # what is no number, too
         parser.error(f"--cache-at-most must be a number of bytes, 0 or more, not {options.cache_at_most}")
     with tempfile.TemporaryDirectory() as scratch:
-        return 0 if report(options.rows, options.folder or Path(scratch), most=options.cache_at_most) else 1
+        folder, how = options.folder or Path(scratch), {"most": options.cache_at_most, "record": options.json}
+        return 0 if report(options.rows, folder, **how) else 1
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ class CachedCounts:
             self._classes.update((_name(crossings[k]), part) for k, part in enumerate(parts))
 
     def recall_classes(self, crossings: Crossings) -> np.ndarray | None:
-        """The class counts of all these tables, int64, (n_cells of all tables, n_classes); None unless they are known."""
+        """Class counts of all these tables, int64, (n_cells of all tables, n_classes); None unless they are known."""
         if not self._classes:
             return None
         parts = [self._classes.get(_name(crossings[k])) for k in range(len(crossings))]

@@ -25,6 +25,7 @@ from shared import MIXED, PAIR, THREE, assert_spent, table, variants_of
 from sklearn.base import clone
 
 from dpforest import Schema, counting, mechanisms, scores
+from dpforest.arithmetic import exp
 from dpforest.arithmetic.fixed import STEPS
 from dpforest.audit.grey import greybox
 from dpforest.chance import Replay, Seeded, outcomes
@@ -64,6 +65,7 @@ from dpforest.flagship.wide_tables import EVEN_SHARE, EVEN_SHARE_TWO, SECOND_SIZ
 from dpforest.learners.boosting import whole_votes
 from dpforest.learners.growth import Growth
 from dpforest.learners.run import Run
+from dpforest.models.boosted import SCALE
 from dpforest.models.release import released
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, Ledger, epsilon_of, rho_of
 from dpforest.schema import TARGET_LEVELS
@@ -154,6 +156,28 @@ def test_two_classes_weigh_as_do_three_of_which_one_is_impossible():
     steps = calibrated_steps(said, labels, targets)
     np.testing.assert_array_equal(steps, calibrated_steps(three, labels, targets))
     assert 0 < np.mean(steps == FINE) < 1
+
+
+@pytest.mark.slow
+@pytest.mark.claim("lem-calibrated-weights")
+def test_weights_of_whole_votes_are_looked_up():
+    """All whole margins up to where a weight is 0: the formula's steps, and at each change of a step the exact ones."""
+    votes = np.arange(-3, 8 * SCALE + 3)
+    said = np.zeros((len(votes), 2))
+    said[:, 0] = votes / SCALE
+    steps = calibrated_steps(said, np.zeros(len(votes), np.uint8), np.array([0, 1]))
+    np.testing.assert_array_equal(steps[0], np.rint(exp(np.minimum(-votes / SCALE, 0.0)) * FINE))
+    np.testing.assert_array_equal(steps[1], steps[0])
+    changes = np.flatnonzero(np.diff(steps[0]))
+    assert len(changes) == FINE  # by one step each
+    for at in changes[:: FINE // 64]:
+        for place in (at, at + 1):
+            exact = exact_weight(said[place].tolist(), 0, 0)
+            assert abs(Decimal(int(steps[0, place])) / FINE - exact) <= Decimal("0.5") / FINE
+    other = calibrated_steps(-said, np.ones(len(votes), np.uint8), np.array([1]))
+    np.testing.assert_array_equal(other, steps[:1])
+    far = np.array([[0.0, 1e9], [1e300, 0.0], [-np.inf, 0.0], [8.0, 0.0]])
+    np.testing.assert_array_equal(calibrated_steps(far, np.zeros(4, np.uint8), np.array([0])), [[FINE, 0, FINE, 0]])
 
 
 # -- the score -------------------------------------------------------------------------------------------------------
@@ -729,7 +753,7 @@ def cells_of(codes, crossings, at) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(4))
 def test_weights_in_cells_are_those_of_the_definition(seed):
     rng = np.random.default_rng(seed)
-    sizes, n = np.array([4, 1, 32, 7, 200]), 5000
+    sizes, n = np.array([4, 1, 32, 7, 200]), 30_000
     codes = np.stack([rng.integers(size, size=n) for size in sizes]).astype(np.uint8)
     labels, weights = rng.integers(3, size=n).astype(np.uint8), rng.integers(FINE + 1, size=(2, n)).astype(np.int32)
     crossings, targets = random_crossings(rng, sizes), np.array([2, 0])

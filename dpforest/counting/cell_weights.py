@@ -10,6 +10,7 @@ from dpforest.structure.crossings import MOST_FEATURES, Crossings
 from dpforest.structure.splits import check_codes, frozen, kind
 
 _BLOCK = 4096  # records that stay in the cache from table to table
+_NUMBERS = 512  # of a code and a side
 
 
 def cross_sums(
@@ -93,30 +94,42 @@ def _add(codes, sides, weights, first, last, features, first_of, cell_of, out):
 
     Tables are in the order of their first feature, whose code and the record's side are put into one number once for
     all tables of the feature.  ``first_of`` says for each such number, and ``cell_of`` for the codes of the other
-    features, what they add to the place of a record's cell and side in a line of ``out``.
+    features, what they add to the place of a record's cell and side in a line of ``out``.  Tables of one feature, of
+    many rows, are added up by its numbers, once for all of them, and put into their cells at the end.
     """
-    both = np.empty(_BLOCK, np.uint16)
-    for begin in range(first, last, _BLOCK):
-        n_rows = min(_BLOCK, last - begin)
-        end = begin + n_rows
-        for target in range(out.shape[0]):
-            line, side, weight = out[target], sides[target, begin:end], weights[target, begin:end]
-            known = -1
+    both, alone = np.empty(_BLOCK, np.uint16), np.zeros(codes.shape[0], np.bool_)
+    by_number = np.empty((codes.shape[0], _NUMBERS), np.int64)
+    for table in range(features.shape[0] if last - first >= _BLOCK else 0):
+        alone[features[table, 0]] |= features[table, 1] < 0
+    for target in range(out.shape[0]):
+        line, by_number[:] = out[target], 0
+        for begin in range(first, last, _BLOCK):
+            n_rows = min(_BLOCK, last - begin)
+            end = begin + n_rows
+            side, weight, known = sides[target, begin:end], weights[target, begin:end], -1
             for table in range(features.shape[0]):
                 one, two, three = features[table]
                 if one != known:
                     column, known = codes[one, begin:end], one
                     for i in range(n_rows):
                         both[i] = 2 * np.uint16(column[i]) + side[i]
+                    if alone[one]:
+                        sums = by_number[one]
+                        for i in range(n_rows):
+                            sums[both[i]] += weight[i]
                 a, b, c = first_of[table], cell_of[table, 1], cell_of[table, 2]
-                if two < 0:
+                if two < 0 and not alone[one]:
                     for i in range(n_rows):
                         line[a[both[i]]] += weight[i]
-                elif three < 0:
+                elif two >= 0 and three < 0:
                     other = codes[two, begin:end]
                     for i in range(n_rows):
                         line[a[both[i]] + b[other[i]]] += weight[i]
-                else:
+                elif two >= 0:
                     other, last_one = codes[two, begin:end], codes[three, begin:end]
                     for i in range(n_rows):
                         line[a[both[i]] + b[other[i]] + c[last_one[i]]] += weight[i]
+        for table in range(features.shape[0]):
+            if features[table, 1] < 0 and alone[features[table, 0]]:
+                for number in range(_NUMBERS):
+                    line[first_of[table, number]] += by_number[features[table, 0], number]

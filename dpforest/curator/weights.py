@@ -92,6 +92,8 @@ def weight_steps(margins: np.ndarray, rule: str, levels: int, share: float = 1.0
 
 #: Steps of a calibrated weight of 1.
 FINE = 1 << 10
+_FARTHEST = 8 * SCALE  # votes by which a class is behind whose odds are less than half a step
+_VOTES = SCALE // FINE  # in so many the odds fall by one step at most
 
 
 @claim("lem-calibrated-weights")
@@ -112,10 +114,9 @@ def calibrated_steps(scores: np.ndarray, labels: np.ndarray, targets: np.ndarray
     expected weight.
     """
     if scores.shape[1] == 2:  # the odds of the other class, for either target
-        own = np.where(labels == 1, scores[:, 1], scores[:, 0])
-        other = np.where(labels == 1, scores[:, 0], scores[:, 1])
-        weights = np.rint(exp(np.minimum(other - own, 0.0)) * FINE)
-        return np.tile(weights.astype(np.int32), (len(targets), 1))
+        # a sign is a product here, for np.where takes many times as long
+        margins = (scores[:, 1] - scores[:, 0]) * (2.0 * labels - 1.0)
+        return np.tile(_odds_steps(margins), (len(targets), 1))
     parts, rest = _odds(scores)
     steps = np.empty((len(targets), len(labels)), dtype=np.int32)
     with np.errstate(divide="ignore", over="ignore"):
@@ -124,6 +125,35 @@ def calibrated_steps(scores: np.ndarray, labels: np.ndarray, targets: np.ndarray
             odds = np.where(mine, rest[target], own) / np.where(mine, own, rest[target])
             steps[place] = np.rint(np.minimum(odds, 1.0) * FINE)
     return steps
+
+
+def _odds_steps(margins: np.ndarray) -> np.ndarray:
+    """``min(1, exp(-margin))`` in steps of ``1 / FINE``, rounded to the nearest: int32, shape of ``margins``."""
+    votes = margins * SCALE
+    np.clip(votes, 0, _FARTHEST, out=votes)
+    whole = votes.astype(np.int32)
+    if not (whole == votes).all():  # what is released votes by whole votes
+        return np.rint(exp(-np.maximum(margins, 0.0)) * FINE).astype(np.int32)
+    (steps, lower), cell = _odds_table(), whole // _VOTES
+    return steps.take(cell) - (whole >= lower.take(cell))
+
+
+@lru_cache(maxsize=1)
+def _odds_table() -> tuple[np.ndarray, np.ndarray]:
+    """Of each cell of whole margins: the steps of its first margin, and the first margin that has one less; int32."""
+
+    def steps(votes: np.ndarray) -> np.ndarray:
+        return np.rint(exp(-votes / SCALE) * FINE).astype(np.int32)
+
+    first = np.arange(0, _FARTHEST + 1, _VOTES, dtype=np.int32)
+    found, low, high = steps(first), first, first + np.int32(_VOTES)
+    while (
+        low + 1 < high
+    ).any():  # the steps of ``low`` are those of ``first``, and those of ``high`` are not, or beyond
+        middle = (low + high) // 2
+        same = steps(middle) == found
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    return found, high
 
 
 def _odds(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -147,9 +147,7 @@ def _odds_table() -> tuple[np.ndarray, np.ndarray]:
 
     first = np.arange(0, _FARTHEST + 1, _VOTES, dtype=np.int32)
     found, low, high = steps(first), first, first + np.int32(_VOTES)
-    while (
-        low + 1 < high
-    ).any():  # the steps of ``low`` are those of ``first``, and those of ``high`` are not, or beyond
+    while (low + 1 < high).any():  # a margin of ``low`` still has the steps of the first; one of ``high`` is beyond
         middle = (low + high) // 2
         same = steps(middle) == found
         low, high = np.where(same, middle, low), np.where(same, high, middle)

@@ -15,7 +15,7 @@ from dpforest.counting.compiled import helper, kernel
 from dpforest.counting.visit import Visit
 from dpforest.structure.splits import Splits, frozen
 
-__all__ = ["Tables", "add_values", "cost", "prepare"]
+__all__ = ["LeafTables", "add_values", "cost", "prepare"]
 
 BLOCK = 2048  # rows: their places and sums stay in the first-level cache
 MOST_FEATURES = 4  # of a table; with more of them the bit kernel is faster
@@ -25,8 +25,8 @@ _SHARED_CELLS = 1 << 9  # of a table of several trees, which is walked down for 
 _STEP = 2.0**-20  # of votes
 
 
-class Tables(NamedTuple):
-    """Tables of which the values at a record's cells add up to the values of its leaves."""
+class LeafTables(NamedTuple):
+    """LeafTables of which the values at a record's cells add up to the values of its leaves."""
 
     features: np.ndarray  # int32 (n_tables, MOST_FEATURES): what the table crosses, then -1
     places: np.ndarray  # uint16 (n_tables, MOST_FEATURES, 256): what each code adds to the place of a record's cell
@@ -35,7 +35,7 @@ class Tables(NamedTuple):
     values: np.ndarray  # float64 (n_outputs, n_cells)
 
 
-def prepare(splits: Splits, order: Visit, values: np.ndarray, most: int) -> Tables | None:
+def prepare(splits: Splits, order: Visit, values: np.ndarray, most: int) -> LeafTables | None:
     """The tables of all trees; None where these are too many, or one has too many features or cells.
 
     None, too, where all together have more than ``most`` cells.  There is a table for each tree, in their order; or,
@@ -64,10 +64,10 @@ def prepare(splits: Splits, order: Visit, values: np.ndarray, most: int) -> Tabl
     _walk(*nodes, splits.roots, frozen(values), *cells, table_of, starts, table)
     places = places[:n_tables] * (sizes.cumprod(axis=1) // sizes)[:n_tables, :, None].astype(np.uint16)
     said = np.logical_or.reduceat(table != 0, starts[:-1], axis=1).T  # adding 0 changes no bit of a sum
-    return Tables(crossed[:n_tables], places, starts, said, table)
+    return LeafTables(crossed[:n_tables], places, starts, said, table)
 
 
-def cost(plan: Tables, n_rows: int) -> float:
+def cost(plan: LeafTables, n_rows: int) -> float:
     """Estimated nanoseconds of one thread: what each record takes per feature and per output of a table."""
     return n_rows * 0.4 * float((plan.features >= 0).sum() + plan.said.sum())
 

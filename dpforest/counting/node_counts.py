@@ -381,7 +381,7 @@ def _check_kernel(kernel: object, *names: str) -> None:
         raise ValueError(f"kernel must be {' or '.join(map(repr, names))}, not {shown(kernel)}")
 
 
-def _tables(kernel, row_cost, splits, order, values, n_rows) -> cell_values.Tables | None:
+def _tables(kernel, row_cost, splits, order, values, n_rows) -> cell_values.LeafTables | None:
     """The cell kernel's tables if that kernel is to be used, else None."""
     if kernel == "auto" and row_cost > _preparing(splits):
         tables = cell_values.prepare(splits, order, values, n_rows)

@@ -26,7 +26,7 @@ _STEP = 2.0**-20  # of votes
 
 
 class LeafTables(NamedTuple):
-    """LeafTables of which the values at a record's cells add up to the values of its leaves."""
+    """Tables of which the values at a record's cells add up to the values of its leaves."""
 
     features: np.ndarray  # int32 (n_tables, MOST_FEATURES): what the table crosses, then -1
     places: np.ndarray  # uint16 (n_tables, MOST_FEATURES, 256): what each code adds to the place of a record's cell

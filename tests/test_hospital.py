@@ -236,7 +236,7 @@ def test_the_program_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     assert (released.epsilon, released.max_rows) == (0.8, 2)
     assert "for a person of at most 2 rows" in said
     if page == "persons":
-        assert "0.4" in said
+        assert float(said.split()[-1]) == pytest.approx(0.4)  # a sum of as many losses as a secure fit happens to have
         assert names["account"].spent == 0.8
     else:
         card = Path("card.md").read_text(encoding="utf-8")
